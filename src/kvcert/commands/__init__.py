@@ -1,0 +1,10 @@
+"""The commands behind `kvcert`, in the order of the help page. Heavy imports wait until a command runs."""
+
+from __future__ import annotations
+
+from kvcert.commands import running, scoring, showing
+from kvcert.commands.command import Command
+
+COMMANDS: tuple[Command, ...] = (*running.COMMANDS, *scoring.COMMANDS, *showing.COMMANDS)
+
+__all__ = ["COMMANDS", "Command"]

@@ -1,0 +1,81 @@
+"""Commands that show what is there: tables, figures, verdicts, the grid, the log schema."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from kvcert.commands.command import Command, one_of
+from kvcert.commands.context import Context
+from kvcert.paper.catalogue import FIGURE_CAPTIONS, TABLE_CAPTIONS
+
+
+def tables(args: argparse.Namespace, context: Context) -> None:
+    """Write the tables as CSV, Markdown and LaTeX."""
+    from kvcert.paper.tables import write_all
+
+    for path in write_all(context.existing_results(), context.config, args.stems or None):
+        print(path)
+
+
+def figures(args: argparse.Namespace, context: Context) -> None:
+    """Draw the figures as PDF and PNG."""
+    from kvcert.paper.figures import draw_all
+
+    results = context.existing_results()
+    folder = Path(args.figures or context.config["run"]["figures"])
+    for path in draw_all(results, folder, context.config, args.stems or None):
+        print(path)
+
+
+def verdicts(args: argparse.Namespace, context: Context) -> None:
+    """Print the verdict table."""
+    from kvcert.paper.console import print_verdicts
+
+    print_verdicts(context.existing_results())
+
+
+def cells(args: argparse.Namespace, context: Context) -> None:
+    """Print what the grid holds and what is done."""
+    from kvcert.paper.cells import print_cells, print_shards
+
+    (print_shards if args.shards else print_cells)(context.results, context.config)
+
+
+def schema(args: argparse.Namespace, context: Context) -> None:
+    """Write docs/schema.md from the Arrow schemas."""
+    from kvcert.logs.document import write
+
+    write(Path(args.output))
+    print(args.output)
+
+
+def _stems(captions: dict[str, str], kind: str, parser: argparse.ArgumentParser) -> None:
+    help_text = f"{', '.join(captions)} (default: every {kind})"
+    parser.add_argument("stems", metavar="NAME", nargs="*", type=one_of(captions, kind), help=help_text)
+
+
+def _table_options(parser: argparse.ArgumentParser) -> None:
+    _stems(TABLE_CAPTIONS, "table", parser)
+
+
+def _figure_options(parser: argparse.ArgumentParser) -> None:
+    _stems(FIGURE_CAPTIONS, "figure", parser)
+    parser.add_argument("--figures", metavar="DIR", help="folder to draw into (default: run.figures)")
+
+
+def _cell_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--shards", action="store_true", help="one line per shard, by name, for use in scripts")
+
+
+def _schema_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--output", metavar="FILE", default="docs/schema.md", help="default: %(default)s")
+
+
+COMMANDS = (
+    Command("tables", "write every table (CSV, Markdown, LaTeX) from the logs and the scores", tables, _table_options),
+    Command("figures", "draw every figure (PDF, PNG) from the logs and the scores", figures, _figure_options),
+    Command("verdicts", "print the verdict table", verdicts),
+    Command("cells", "what the grid holds, what is done, and how long the rest should take", cells, _cell_options),
+    Command("schema", "write docs/schema.md from the log schema", schema, _schema_options),
+)

@@ -1,0 +1,23 @@
+"""Retention policies, one per file: which context tokens each KV head keeps, and at what inclusion probability."""
+
+from __future__ import annotations
+
+from kvcert.errors import KvcertError
+from kvcert.policies.base import Policy, Selection, capacity_of
+from kvcert.policies.full import Full
+from kvcert.policies.poisson import Poisson
+from kvcert.policies.random import Random
+from kvcert.policies.streaming import Streaming
+from kvcert.policies.topk import TopK
+
+POLICIES: dict[str, type[Policy]] = {policy.name: policy for policy in (Full, TopK, Poisson, Random, Streaming)}
+
+
+def get(name: str) -> Policy:
+    """The policy called `name`; an unknown name is an error that lists the known ones."""
+    if name not in POLICIES:
+        raise KvcertError(f"config: study.rows: unknown policy {name!r}; known: {', '.join(sorted(POLICIES))}")
+    return POLICIES[name]()
+
+
+__all__ = ["POLICIES", "Policy", "Selection", "capacity_of", "get"]

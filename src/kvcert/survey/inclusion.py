@@ -1,0 +1,135 @@
+"""Inclusion probabilities of the capped, floored Poisson design, and its draw."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+TWO32 = float(2**32)
+
+
+class Design(NamedTuple):
+    """A sampling design over context tokens.
+
+    threshold : int64 [..., n], floor(pi * 2**32); 2**32 where the token is kept for certain.
+    tail : bool [..., n], tokens with pi < 1.
+    expected : float64 [...], m, the expected tail sample size.
+    """
+
+    threshold: Tensor
+    tail: Tensor
+    expected: Tensor
+
+    @property
+    def pi(self) -> Tensor:
+        """Inclusion probabilities, float64 [..., n]: exactly threshold / 2**32."""
+        return self.threshold.double() / TWO32
+
+    @property
+    def log_pi(self) -> Tensor:
+        """log pi, float32 [..., n]; exactly 0 where the token is certain."""
+        return self.pi.log().float()
+
+
+def tree_sum(x: Tensor) -> Tensor:
+    """Sum over the last dimension in a fixed binary-tree order, so that every device and batch gives the same bits."""
+    while x.shape[-1] > 1:
+        if x.shape[-1] % 2:
+            x = torch.nn.functional.pad(x, (0, 1))
+        x = x[..., 0::2] + x[..., 1::2]
+    return x[..., 0]
+
+
+def capped_probabilities(z: Tensor, tail: Tensor, m: Tensor, epsilon: float) -> Tensor:
+    """pi_i = clip(c z_i, epsilon, 1) on the tail, c the unique root of sum pi = m, found by bisection.
+
+    Parameters
+    ----------
+    z : float64 [..., n], scores >= 0, finite.
+    tail : bool [..., n].
+    m : float64 [...], expected sample size, 0 <= m <= |T|.
+    epsilon : floor of the probabilities.
+
+    Returns
+    -------
+    float64 [..., n]; 0 outside the tail. Where no more than m scores are positive those are kept for certain and the
+    remainder is uniform over the rest of the tail (METHOD, section 2; Sarndal, Swensson & Wretman 1992, section 3.6).
+    """
+    z = torch.where(tail, z, 0.0).double()
+    size, m = tail.sum(-1).double(), m.double()
+    positive = z > 0
+    count = positive.sum(-1).double()
+    # Geometric bisection: sqrt, product and clip are correctly rounded everywhere, exp and log are not.
+    ones = torch.ones_like(m)
+    low = torch.where(count > 0, epsilon / z.amax(-1).clamp_min(1e-300), ones)
+    smallest = torch.where(positive, z, float("inf")).amin(-1)
+    high = torch.where(count > 0, 1.0 / smallest.clamp_min(1e-290), ones)
+
+    def total(c: Tensor) -> Tensor:
+        return tree_sum(torch.where(tail, (c[..., None] * z).clamp(epsilon, 1.0), 0.0))
+
+    for _ in range(96):
+        middle = low.sqrt() * high.sqrt()
+        above = total(middle) > m
+        low, high = torch.where(above, low, middle), torch.where(above, middle, high)
+    solved = (low[..., None] * z).clamp(epsilon, 1.0)
+    rest = ((m - count) / (size - count).clamp_min(1.0)).clamp(0.0, 1.0)
+    few = torch.where(positive, 1.0, rest[..., None])
+    pi = torch.where((count <= m)[..., None], few, solved)
+    return torch.where(tail, pi, 0.0)
+
+
+def certainty_set(z: Tensor, capacity: int, n_sink: int, n_recent: int, rho: float) -> Tensor:
+    """bool [..., n]: sinks, recents and the top floor(rho * (K - |C0|)) of the others by score (ties: earlier first).
+
+    Raises
+    ------
+    ValueError when the capacity does not exceed the protected tokens.
+    """
+    n = z.shape[-1]
+    protected = protected_tokens(n, n_sink, n_recent).to(z.device)
+    base = int(protected.sum())
+    if capacity <= base:
+        raise ValueError(f"capacity {capacity} does not exceed the {base} protected tokens")
+    top = int(rho * (capacity - base))
+    ranked = torch.where(protected, -1.0, z.double()).sort(-1, descending=True, stable=True).indices
+    certain = protected.expand(z.shape).clone()
+    return certain.scatter(-1, ranked[..., :top], True)
+
+
+def protected_tokens(n: int, n_sink: int, n_recent: int) -> Tensor:
+    """bool [n], C0: the first `n_sink` and the last `n_recent` tokens."""
+    position = torch.arange(n)
+    return (position < n_sink) | (position >= n - n_recent)
+
+
+def poisson_design(z: Tensor, capacity: int, *, n_sink: int, n_recent: int, rho: float, epsilon: float) -> Design:
+    """The registered design: certainty set C, tail with pi proportional to the score, expected total K.
+
+    Parameters
+    ----------
+    z : [..., n] importance scores >= 0.
+    capacity : K, tokens kept per KV head in expectation. K >= n keeps everything.
+
+    Returns
+    -------
+    Design; probabilities are rounded down to multiples of 2**-32, which are then the true ones.
+    """
+    n = z.shape[-1]
+    if capacity >= n:
+        whole = torch.full(z.shape, 2**32, dtype=torch.int64, device=z.device)
+        return Design(whole, whole < 0, torch.zeros(z.shape[:-1], dtype=torch.float64, device=z.device))
+    certain = certainty_set(z, capacity, n_sink, n_recent, rho)
+    tail = ~certain
+    m = capacity - certain.sum(-1).double()
+    pi = torch.where(tail, capped_probabilities(z, tail, m, epsilon), 1.0)
+    threshold = (pi * TWO32).floor().to(torch.int64)
+    tail = threshold < 2**32
+    return Design(threshold, tail, torch.where(tail, threshold.double(), 0.0).sum(-1) / TWO32)
+
+
+def poisson_draw(design: Design, u32: Tensor) -> Tensor:
+    """bool [..., n]: keep iff u32 < floor(pi * 2**32). `u32` int64 in [0, 2**32)."""
+    return u32 < design.threshold
