@@ -70,6 +70,9 @@ def _version() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is 0, 2 for a problem the user can act on, 130 when interrupted."""
+    for stream in (sys.stdout, sys.stderr):  # a console that cannot print ✓ prints ? instead of a traceback
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="replace")
     parser = build_parser()
     args = parser.parse_args(argv)
     if args.version:

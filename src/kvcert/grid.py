@@ -33,7 +33,7 @@ def expand_rows(study: dict[str, Any]) -> list[dict[str, Any]]:
 def shards(config: dict[str, Any]) -> list[Spec]:
     """One specification per shard, in a fixed order; everything a worker needs and nothing it does not."""
     study, size = config["study"], config["run"]["shard_examples"]
-    common = {key: study[key] for key in ("seed", "settings", "forced", "max_new_tokens", "constants")}
+    common = {key: study[key] for key in ("seed", "settings", "scorer", "forced", "max_new_tokens", "constants")}
     specs = []
     for model in study["models"]:
         for task in study["tasks"]:

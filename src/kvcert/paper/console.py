@@ -52,7 +52,7 @@ def plain_console(file: TextIO | None = None) -> Console:
 
 def verdict_table(claims: dict[str, dict[str, Any]]) -> Table:
     """The seven verdicts as a rich table of at most 100 columns."""
-    table = Table(title="Verdicts", title_justify="left", pad_edge=False, expand=False)
+    table = Table(title="Verdicts", title_justify="left", expand=False)
     for name, options in (("claim", {}), ("value", {"justify": "right"}), ("95 % interval", {"justify": "right"}),
                           ("line", {"justify": "right"}), ("n", {"justify": "right"}), ("verdict", {}),
                           ("decisive", {}), ("paper", {})):  # fmt: skip

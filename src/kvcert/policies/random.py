@@ -17,5 +17,5 @@ class Random(Policy):
     def select(self, z: Tensor, capacity: int, constants: dict[str, float], u32: Tensor) -> Selection:
         n = z.shape[-1]
         protected = protected_tokens(n, int(constants["n_sink"]), int(constants["n_recent"])).to(z.device)
-        order = torch.where(protected, -1, u32).argsort(-1, stable=True)
+        order = torch.where(protected, -1, u32).argsort(dim=-1, stable=True)
         return certain(torch.zeros_like(z, dtype=torch.bool).scatter(-1, order[..., :capacity], True))

@@ -37,7 +37,7 @@ class Scorer(ABC):
         raw = self.raw(layer, queries, keys, n, scale).double().nan_to_num(0.0, 0.0, 0.0)
         if self.kind == "mass":
             return raw.clamp_min(0.0)
-        order = raw.argsort(-1, stable=True)
+        order = raw.argsort(dim=-1, stable=True)
         rank = torch.empty_like(order).scatter_(-1, order, torch.arange(n, device=raw.device).expand_as(order))
         return (rank.double() + 0.5) / n
 

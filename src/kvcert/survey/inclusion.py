@@ -94,7 +94,7 @@ def certainty_set(z: Tensor, capacity: int, n_sink: int, n_recent: int, rho: flo
     if capacity <= base:
         raise ValueError(f"capacity {capacity} does not exceed the {base} protected tokens")
     top = int(rho * (capacity - base))
-    ranked = torch.where(protected, -1.0, z.double()).sort(-1, descending=True, stable=True).indices
+    ranked = torch.where(protected, -1.0, z.double()).sort(dim=-1, descending=True, stable=True).indices
     certain = protected.expand(z.shape).clone()
     return certain.scatter(-1, ranked[..., :top], True)
 

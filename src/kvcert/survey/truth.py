@@ -33,7 +33,7 @@ def shadow_attention(
     rows, heads, steps, dim = q.shape
     groups, n, own = keys.shape[0], keys.shape[1], own_keys.shape[2]
     per = heads // groups
-    grouped = q.view(rows, groups, per * steps, dim)
+    grouped = q.reshape(rows, groups, per * steps, dim)
     shared = grouped.transpose(0, 1).reshape(groups, rows * per * steps, dim)
     s = (shared @ keys.transpose(1, 2) * scale).view(groups, rows, per * steps, n).transpose(0, 1)
     s_own = (grouped @ own_keys.transpose(2, 3) * scale).view(rows, groups, per, steps, own)

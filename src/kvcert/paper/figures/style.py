@@ -38,7 +38,7 @@ SETTINGS = {"aware": "question-aware", "streaming": "streaming"}
 
 RC = {
     "font.size": 7.5, "axes.titlesize": 8, "axes.labelsize": 7.5, "xtick.labelsize": 7, "ytick.labelsize": 7,
-    "legend.fontsize": 6.5, "legend.frameon": False, "lines.linewidth": 1.2, "lines.markersize": 4,
+    "legend.fontsize": 6.5, "legend.frameon": False, "legend.handlelength": 3.0, "lines.linewidth": 1.2, "lines.markersize": 4,
     "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": "#dddddd",
     "grid.linewidth": 0.5, "axes.axisbelow": True, "pdf.fonttype": 42, "pdf.compression": 9,
     "font.family": "DejaVu Sans", "figure.dpi": 100, "savefig.dpi": 220, "path.simplify": True,

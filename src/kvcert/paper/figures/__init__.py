@@ -1,0 +1,50 @@
+"""Every figure of the catalogue, one file each: `kvcert.paper.figures.{stem}.draw(logs)` returns a matplotlib figure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from kvcert.errors import KvcertError
+from kvcert.paper.catalogue import FIGURES
+from kvcert.paper.logs import Logs
+
+
+def draw(results: Path | Logs, stem: str, figures: Path) -> list[Path]:
+    """Draw one figure as {figures}/{stem}.pdf and .png; returns the two paths.
+
+    Raises
+    ------
+    KvcertError
+        When there is no such figure, or a Parquet file or a claim's JSON cannot be read.
+    """
+    if stem not in FIGURES:
+        raise KvcertError(f"no figure {stem!r}; there are {', '.join(FIGURES)}")
+    from kvcert.paper.figures.style import house_style, save
+
+    logs = results if isinstance(results, Logs) else Logs(Path(results))
+    with house_style():
+        return save(import_module(f"kvcert.paper.figures.{stem}").draw(logs), Path(figures), stem)
+
+
+def draw_all(
+    results: Path, figures: Path, config: dict[str, Any] | None = None, stems: Sequence[str] | None = None
+) -> list[Path]:
+    """Draw every figure of the catalogue, or those named; the logs are read once.
+
+    Parameters
+    ----------
+    results, figures : Path
+        Folder of the logs and scores; folder to draw into.
+    config : dict, optional
+        The resolved configuration; figures need nothing of it, everything they show is in the logs.
+    stems : sequence of str, optional
+        Figures to draw; all of them by default.
+    """
+    logs = Logs(Path(results))
+    paths = []
+    for stem in stems or FIGURES:
+        paths += draw(logs, stem, figures)
+    return paths

@@ -1,0 +1,36 @@
+"""Points with intervals over ordered categories: what most panels here are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+
+
+def points(axes: Axes, order: Sequence[object], table: pd.DataFrame, x: str, shift: float, look: dict, label: str) -> None:
+    """One line of means with intervals; `shift` moves it sideways so that intervals do not hide each other.
+
+    `table` has the columns `x`, `mean`, `low`, `high`; categories of `order` without a row are left out.
+    """
+    rows = table.set_index(x)
+    here = [index for index, key in enumerate(order) if key in rows.index]
+    part = rows.loc[[order[index] for index in here]]
+    at = np.array(here, float) + shift
+    mean = part["mean"].to_numpy(float)
+    spread = np.vstack([mean - part["low"].fillna(part["mean"]), part["high"].fillna(part["mean"]) - mean]).clip(min=0)
+    axes.errorbar(at, mean, yerr=spread, label=label, elinewidth=0.9, capsize=1.5, **look)
+
+
+def shifts(count: int, width: float = 0.36) -> np.ndarray:
+    """`count` sideways offsets centred on 0."""
+    return np.linspace(-width / 2, width / 2, count) if count > 1 else np.zeros(1)
+
+
+def categories(axes: Axes, labels: Sequence[str], name: str, rotation: float = 0) -> None:
+    """Ticks for ordered categories."""
+    axes.set_xticks(range(len(labels)), labels, rotation=rotation)
+    axes.set_xlim(-0.5, len(labels) - 0.5)
+    axes.set_xlabel(name)
+    axes.grid(axis="x", visible=False)

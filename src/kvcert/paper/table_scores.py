@@ -1,0 +1,50 @@
+"""Tables of the scored claims: verdicts, attribution with its rivals, failures by kind."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from kvcert.paper.console import mark, short_title
+from kvcert.paper.logs import Logs
+from kvcert.paper.render import Table
+
+VERDICTS = (
+    "claim", "title", "statistic", "value", "ci_low", "ci_high", "n_runs", "n_clusters", "threshold", "verdict",
+    "decisive", "paper_value", "paper_verdict", "agrees",
+)  # fmt: skip
+VERDICT_TITLES = {
+    "claim": "claim", "title": "what", "value": "value", "ci_low": "low", "ci_high": "high", "threshold": "line",
+    "n_runs": "runs", "n_clusters": "examples", "verdict": "verdict", "decisive": "decisive", "paper_value": "paper",
+    "paper_verdict": "paper's verdict", "agrees": "agrees",
+}  # fmt: skip
+
+
+def verdicts(logs: Logs) -> Table:
+    """One row per scored claim; the same columns as results/verdicts.csv."""
+    rows = [{name: claim.get(name) for name in VERDICTS} for claim in logs.claims.values()]
+    frame = pd.DataFrame(rows, columns=list(VERDICTS))
+    for name in ("value", "ci_low", "ci_high", "threshold", "paper_value"):
+        frame[name] = pd.to_numeric(frame[name], errors="coerce")
+    for name in ("n_runs", "n_clusters"):
+        frame[name] = frame[name].astype("Int64")
+    titles = [short_title(row) for row in frame.to_dict("records")]
+    return Table(frame, VERDICT_TITLES, people=frame.assign(verdict=frame["verdict"].map(mark), title=titles))
+
+
+def failures(logs: Logs) -> Table:
+    """Valid free Poisson runs by task, setting and budget: failed, cache-induced, inherent.
+
+    A failure is cache-induced when the full-cache run of the same example and setting did not fail.
+    """
+    keys = ["model", "task", "length", "setting"]
+    free = logs.free[logs.free["fail"].notna()]
+    full = free[free["policy"] == "full"].set_index([*keys, "example"])["fail"].astype(bool).rename("full_fail")
+    runs = free[free["policy"] == "poisson"].join(full, on=[*keys, "example"], how="inner")
+    fail, inherent = runs["fail"].astype(bool), runs["full_fail"].astype(bool)
+    runs = runs.assign(failed=fail, cache_induced=fail & ~inherent, inherent=fail & inherent, full_failed=inherent)
+    groups = runs.groupby([*keys, "budget"], observed=True, sort=True)
+    counted = ["failed", "cache_induced", "inherent", "full_failed"]
+    frame = groups[counted].sum().astype(int).assign(runs=groups.size()).reset_index()
+    frame = frame[[*keys, "budget", "runs", *counted]]
+    titles = {name: name for name in (*keys, "budget", "runs", "failed", "inherent")}
+    return Table(frame, titles | {"cache_induced": "cache-induced"}, {"budget": 4})

@@ -1,0 +1,125 @@
+"""From an example to the token ids of one prompt, and where its context ends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kvcert.errors import KvcertError
+from kvcert.files import sha256_json
+
+
+class Renderable(Protocol):
+    """What a prompt is made of; `kvcert.tasks.Example` is one."""
+
+    @property
+    def index(self) -> int: ...
+    @property
+    def instruction(self) -> str: ...
+    @property
+    def context(self) -> str: ...
+    @property
+    def question(self) -> str: ...
+    @property
+    def answer_prefix(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """A rendered prompt.
+
+    `ids` are all tokens; the first `n_context` lie wholly before the question (template head and instruction included);
+    `sha256` names ids and split; `templated` is false where the model has no chat template and plain text was used.
+    """
+
+    ids: tuple[int, ...]
+    n_context: int
+    text: str
+    sha256: str
+    templated: bool = True
+
+
+def message(example: Renderable) -> str:
+    """The user message: instruction, context and question, separated by blank lines."""
+    return "\n\n".join(part for part in (example.instruction, example.context, example.question) if part)
+
+
+def render(tokenizer: Any, example: Renderable, task: Any = None, *, window: int | None = None, reserve: int = 0) -> Prompt:
+    """Render and tokenise `example` once, whole.
+
+    Parameters
+    ----------
+    tokenizer
+        A fast tokenizer (offsets are needed).
+    example, task
+        The example, and its task (or the task's name) for error messages.
+    window, reserve
+        The model's positions (default: the tokenizer's `model_max_length`) and how many of them the answer needs.
+
+    Raises
+    ------
+    KvcertError
+        Empty question, special tokens inside the text, a template that drops the question, or a prompt over the window.
+    """
+    where = f"task {getattr(task, 'name', task) or '?'}, example {example.index}"
+    if not example.question.strip():
+        raise KvcertError(f"{where}: the question is empty")
+    content = message(example)
+    for token in tokenizer.all_special_tokens:
+        if token in content or token in example.answer_prefix:
+            raise KvcertError(f"{where}: the text contains the special token {token}; it would change the prompt's structure")
+    head, templated = apply_template(tokenizer, content)
+    start = head.rfind(example.question.strip())
+    if start < 0:
+        raise KvcertError(f"{where}: the model's chat template alters the question; its place cannot be found")
+    text = head + example.answer_prefix
+    encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    ids = tuple(int(token) for token in encoded["input_ids"])
+    n_context = 0
+    for _, end in encoded["offset_mapping"]:
+        if end > start:
+            break
+        n_context += 1
+    check_bos(tokenizer, ids, where)
+    limit = window if window is not None else int(min(tokenizer.model_max_length, 2**31))
+    if len(ids) + reserve > limit:
+        raise KvcertError(f"{where}: the prompt has {len(ids)} tokens (+{reserve} to answer), over the model's window of {limit}")
+    digest = sha256_json({"ids": ids, "n_context": n_context})
+    return Prompt(ids=ids, n_context=n_context, text=text, sha256=digest, templated=templated)
+
+
+def apply_template(tokenizer: Any, content: str) -> tuple[str, bool]:
+    """The chat template around one user message, ready for the answer, beginning with exactly one BOS if there is one.
+
+    A template that already begins with the BOS gets no second one; without a template the text stays plain.
+    """
+    templated = bool(getattr(tokenizer, "chat_template", None))
+    if templated:
+        turns = [{"role": "user", "content": content}]
+        text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+    else:
+        text = content + "\n"
+    bos = tokenizer.bos_token
+    if bos and not text.startswith(bos):
+        text = bos + text
+    return text, templated
+
+
+def check_bos(tokenizer: Any, ids: tuple[int, ...], where: str) -> None:
+    """Assert that a model with a BOS token gets one at the start, and not two."""
+    bos = tokenizer.bos_token_id
+    if bos is not None and (not ids or ids[0] != bos or ids[1:2] == (bos,)):
+        raise KvcertError(f"{where}: the prompt must begin with exactly one BOS (id {bos}), it begins with {list(ids[:2])}")
+
+
+def prompt_counter(tokenizer: Any) -> Callable[[str], int]:
+    """A `count_tokens` for tasks: the number of tokens of the *whole rendered prompt* with this user message.
+
+    The answer prefix may be appended to the message: its tokens count the same but for a token at the seam.
+    """
+
+    def count(text: str) -> int:
+        return len(tokenizer(apply_template(tokenizer, text)[0], add_special_tokens=False)["input_ids"])
+
+    return count

@@ -1,0 +1,158 @@
+"""All runs of one example from one prefill."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from kvcert import policies, scorers
+from kvcert.attention import forward
+from kvcert.cache.context import ContextCache
+from kvcert.cache.retained import RetainedCache
+from kvcert.grid import CERTIFIED, Spec
+from kvcert.models import LoadedModel
+from kvcert.policies import Selection, capacity_of
+from kvcert.prompts import Prompt
+from kvcert.runner.decoding import decode_full, decode_rows, force_rows
+from kvcert.runner.panel import Panel
+from kvcert.runner.record import Trail
+from kvcert.survey.philox import uniforms
+
+
+@dataclass
+class Row:
+    """One way of keeping the cache in one setting, with what it keeps and how its runs went."""
+
+    setting: str
+    spec: dict[str, Any]
+    capacity: int
+    selection: Selection
+    evicted_mass: float
+    free: Trail | None = None
+    forced: Trail | None = None
+
+    @property
+    def certified(self) -> bool:
+        """True when the row's inclusion probabilities are known."""
+        return self.spec["policy"] in CERTIFIED
+
+
+@dataclass
+class ExampleRuns:
+    """Everything measured on one example."""
+
+    n: int
+    full: Trail
+    rows: list[Row]
+    panel: Panel | None
+    scores: dict[str, Tensor]
+    context: ContextCache
+    seconds_prefill: float
+    seconds_decode: float
+
+
+def example_hash(model: str, prompt_sha256: str) -> int:
+    """32-bit hash of model and example, the third word of the draw's counter."""
+    return int.from_bytes(hashlib.sha256(f"{model}\n{prompt_sha256}".encode()).digest()[:4], "little")
+
+
+def select_rows(spec: Spec, model: LoadedModel, prompt: Prompt, scores: dict[str, Tensor]) -> list[Row]:
+    """What every evicted row of every setting keeps.
+
+    Certified rows of the first setting come last and those of the second first, so that they lie side by side in the
+    batch and the forced pass can take them as one slice.
+    """
+    n, constants = prompt.n_context, spec["constants"]
+    layers, heads, _ = next(iter(scores.values())).shape
+    positions = torch.arange(n, device=next(iter(scores.values())).device)
+    seed_hash = example_hash(spec["model"]["name"], prompt.sha256)
+    draws = {
+        draw: uniforms(spec["seed"], seed_hash, positions, layers, heads, draw)
+        for draw in {row["draw"] for row in spec["rows"]}
+    }
+    rows = []
+    for setting, z in scores.items():
+        total = z.sum(-1).clamp_min(1e-300)
+        for row in spec["rows"]:
+            if row["policy"] == "full":
+                continue
+            capacity = capacity_of(row["budget"], n, constants)
+            chosen = policies.get(row["policy"]).select(z, capacity, constants, draws[row["draw"]])
+            lost = float(((z * ~chosen.keep).sum(-1) / total).mean())
+            rows.append(Row(setting, row, capacity, chosen, lost))
+    first = next(iter(scores))
+    return sorted(rows, key=lambda row: (row.setting != first, row.certified != (row.setting != first)))
+
+
+def run_example(
+    spec: Spec, model: LoadedModel, prompt: Prompt, *, backend: str = "auto", implementation: str = "sdpa"
+) -> ExampleRuns:
+    """Prefill once, then every (setting, policy, budget, draw) of the shard, free-running and forced.
+
+    The context is read first (its scores are those of the streaming setting), then the question on the full cache
+    (scores of the aware setting). The last prompt token is held back and decoded on the compressed cache.
+    """
+    started = time.perf_counter()
+    device = next(model.model.parameters()).device
+    ids = torch.tensor([prompt.ids], device=device)
+    n, size, limit = prompt.n_context, len(prompt.ids), spec["max_new_tokens"]
+    constants = spec["constants"]
+    cache = ContextCache(
+        model, size + limit, int(constants["window"]), scorers.get(spec["scorer"], constants), implementation
+    )
+    forward(model.model, cache, ids[:, :n], 0)
+    scores = {"streaming": cache.scores(n)}
+    if size - 1 > n:
+        forward(model.model, cache, ids[:, n : size - 1], n)
+    scores["aware"] = cache.scores(n)
+    cache.observing = False
+    scores = {setting: scores[setting] for setting in spec["settings"]}
+    prefilled = time.perf_counter()
+
+    last, position = int(ids[0, -1]), size - 1
+    full = decode_full(model, cache, last, position, limit)
+    rows = select_rows(spec, model, prompt, scores)
+    panel = _run_rows(spec, model, cache, ids, n, rows, full, backend) if rows else None
+    finished = time.perf_counter()
+    return ExampleRuns(n, full, rows, panel, scores, cache, prefilled - started, finished - prefilled)
+
+
+def _run_rows(
+    spec: Spec, model: LoadedModel, cache: ContextCache, ids: Tensor, n: int, rows: list[Row], full: Trail, backend: str
+) -> Panel:
+    """Compress, read the question where the setting says so, force, decode; fills the rows' trails."""
+    size, limit, constants = ids.shape[1], spec["max_new_tokens"], spec["constants"]
+    last, position = int(ids[0, -1]), size - 1
+    chosen = [row.selection for row in rows]
+    retained = RetainedCache(cache, chosen, size - 1 - n + limit, backend, constants["delta"])
+    for setting in spec["settings"]:
+        members = [i for i, row in enumerate(rows) if row.setting == setting]
+        part = retained.rows(members[0], members[-1] + 1)
+        if size - 1 == n:
+            continue
+        if setting == "aware":
+            part.append_from(cache, n, size - 1)
+        else:
+            forward(model.model, part, ids[:, n : size - 1].expand(len(members), -1), n)
+    retained.end = retained.width + size - 1 - n
+
+    certified = [i for i, row in enumerate(rows) if row.certified]
+    if spec["forced"] and certified and full.broken is None:
+        start, stop = certified[0], certified[-1] + 1
+        panel = Panel(model, cache, n, chosen[start:stop], constants)
+        for i, trail in zip(
+            certified,
+            force_rows(model, retained.rows(start, stop), panel, last, position, full.tokens),
+            strict=True,
+        ):
+            rows[i].forced = trail
+    panel = Panel(model, cache, n, chosen, constants)
+    trails = decode_rows(model, retained, panel, [row.certified for row in rows], last, position, limit)
+    for row, trail in zip(rows, trails, strict=True):
+        row.free = trail
+    return panel

@@ -1,0 +1,32 @@
+"""What produced a row: versions of the packages that matter and the processor."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from kvcert.files import canonical_json
+
+PACKAGES = ("kvcert", "torch", "transformers", "tokenizers", "numpy", "pyarrow", "safetensors")
+
+
+def processor() -> str:
+    """The processor's name, as the kernel tells it where it does."""
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def versions() -> str:
+    """Canonical JSON of package versions, Python and processor."""
+    found: dict[str, str | None] = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = None
+    return canonical_json(found | {"python": platform.python_version(), "processor": processor()})

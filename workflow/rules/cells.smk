@@ -1,0 +1,32 @@
+# The measurement: one job per shard of (model × task × length).
+# A shard is run again when its specification changes or a file of it is missing, never for an edit elsewhere:
+# its inputs are `ancient`, and profiles/default leaves changed code out of the triggers.
+TRACED = RUN["trace_examples"] > 0
+
+
+rule cell:
+    input:
+        prepared=ancient(PREPARED),
+    output:
+        **({"trace": f"{RESULTS}/traces/{{shard}}.safetensors"} if TRACED else {}),
+        runs=f"{RESULTS}/runs/{{shard}}.parquet",
+        steps=f"{RESULTS}/steps/{{shard}}.parquet",
+        heads=f"{RESULTS}/heads/{{shard}}.parquet",
+    log:
+        f"{RESULTS}/logs/{{shard}}.log",
+    conda:
+        ENVIRONMENT
+    threads: RUN["threads"]
+    resources:
+        mem_mb=lambda wildcards, attempt: 4000 * attempt,
+        runtime=lambda wildcards, attempt: 120 * attempt,
+        cpus_per_task=RUN["threads"],
+        gpu=1 if RUN["device"] != "cpu" else 0,
+    params:
+        spec=lambda wildcards: SPECS[wildcards.shard],
+        trace_examples=RUN["trace_examples"],
+        what=lambda wildcards: describe(SPECS[wildcards.shard]),
+    message:
+        "Shard {wildcards.shard}: {params.what}"
+    script:
+        "../scripts/cell.py"

@@ -1,0 +1,44 @@
+# The judgement: nothing is scored before every shard passed the integrity gate. No torch in here.
+TABLE_NAMES = ["runs", "steps", "heads"]
+
+
+rule integrity:
+    input:
+        logs=expand(f"{RESULTS}/{{table}}/{{shard}}.parquet", table=TABLE_NAMES, shard=SPECS),
+        config=f"{RESULTS}/config.json",
+    output:
+        f"{RESULTS}/integrity.json",
+    log:
+        f"{RESULTS}/logs/integrity.log",
+    localrule: True
+    conda:
+        ENVIRONMENT
+    threads: 1
+    params:
+        shards=[spec_sha256(spec) for spec in SPECS.values()],
+    message:
+        f"Checking that every shard in {RESULTS} is there, whole, and of this grid"
+    script:
+        "../scripts/integrity.py"
+
+
+rule score:
+    input:
+        gate=f"{RESULTS}/integrity.json",
+        registration=sorted(map(str, Path(workflow.basedir, "preregistration").glob("*.*"))),
+        code=sources("claims", "registry"),
+    output:
+        claims=CLAIM_FILES,
+        verdicts=f"{RESULTS}/verdicts.csv",
+    log:
+        f"{RESULTS}/logs/score.log",
+    localrule: True
+    conda:
+        ENVIRONMENT
+    threads: 1
+    params:
+        root=lambda wildcards: workflow.basedir,
+    message:
+        "Scoring C1 to C7 against their kill conditions"
+    script:
+        "../scripts/score.py"

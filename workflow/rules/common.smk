@@ -1,0 +1,47 @@
+# What the other files share: the resolved configuration, its shards, and the names of the promised files.
+import re
+from pathlib import Path
+
+from kvcert.config import resolve
+from kvcert.config_checks import check_known
+from kvcert.errors import KvcertError
+from kvcert.estimate import describe, plan
+from kvcert.files import sha256_json
+from kvcert.grid import shards, spec_sha256
+from kvcert.paper.catalogue import FIGURE_SUFFIXES, FIGURES, TABLE_SUFFIXES, TABLES
+
+try:
+    config = resolve(config)
+    check_known(config)
+except KvcertError as problem:
+    sys.exit(str(problem))
+
+RUN = config["run"]
+RESULTS, FOLDER, CACHE = RUN["results"], RUN["figures"], RUN["cache"]
+SPECS = {spec["shard"]: spec for spec in shards(config)}
+CLAIMS = [f"C{number}" for number in range(1, 8)]
+ENVIRONMENT = "../../environment.yml"
+
+CLAIM_FILES = [f"{RESULTS}/claims/{claim}.json" for claim in CLAIMS]
+TABLE_FILES = [f"{RESULTS}/tables/{stem}{suffix}" for stem in TABLES for suffix in TABLE_SUFFIXES]
+FIGURE_FILES = [f"{FOLDER}/{stem}{suffix}" for stem in FIGURES for suffix in FIGURE_SUFFIXES]
+
+
+def sources(*packages):
+    """The package's own files behind a rule: a changed claim is scored again, a changed figure drawn again."""
+    folders = (Path(SOURCE) / "kvcert" / package for package in packages)
+    return sorted(str(path) for folder in folders for path in folder.rglob("*.py"))
+
+
+def finish(config):
+    """The closing words: the verdict table, if this call was about the whole study."""
+    if not Path(RESULTS, "verdicts.csv").is_file():
+        return
+    from kvcert.paper.console import print_verdicts
+
+    print_verdicts(Path(RESULTS))
+    print(f"logs, claims and tables: {RESULTS}/   figures: {FOLDER}/")
+
+
+wildcard_constraints:
+    shard="|".join(map(re.escape, SPECS)),

@@ -1,0 +1,36 @@
+# Models and texts: fetched, checked against their hashes, converted once. All grids share them.
+PREPARED = f"{CACHE}/prepared/{sha256_json(config['study']['models'])[:16]}.json"
+
+
+rule setup:
+    output:
+        PREPARED,
+    log:
+        f"{RESULTS}/logs/setup.log",
+    localrule: True
+    conda:
+        ENVIRONMENT
+    threads: 1
+    params:
+        models=config["study"]["models"],
+    message:
+        f"Fetching, checking and converting the models and texts into {CACHE} (once; one to three minutes)"
+    script:
+        "../scripts/setup.py"
+
+
+rule record:
+    output:
+        f"{RESULTS}/config.json",
+    log:
+        f"{RESULTS}/logs/record.log",
+    localrule: True
+    conda:
+        ENVIRONMENT
+    threads: 1
+    params:
+        config=config,
+    message:
+        "Storing the resolved configuration in {output}"
+    script:
+        "../scripts/record.py"

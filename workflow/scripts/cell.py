@@ -1,0 +1,7 @@
+"""Run one shard and write its Parquet tables."""
+
+from kvcert.runner.shard import run_shard
+from kvcert.worklog import logged
+
+with logged(snakemake.log[0]):
+    run_shard(snakemake.params.spec, snakemake.config["run"], progress=True)
