@@ -39,7 +39,8 @@ def clear_stale(root: Path | str = ".") -> str:
     holders = living(root)
     if holders:
         raise KvcertError(
-            f"workflow in {root} is running (process {', '.join(map(str, holders))}); wait for it or stop it, then start again"
+            f"workflow in {root} is running (process {', '.join(map(str, holders))}); "
+            "wait for it or stop it, then start again"
         )
     for lock in locks:
         lock.unlink(missing_ok=True)

@@ -48,7 +48,7 @@ def logged(path: Path | str) -> Iterator[None]:
     with open(path, "w", encoding="utf-8") as file:
         out, err = Tee(sys.stdout, file), Tee(sys.stderr, file)
         try:
-            with redirect_stdout(out), redirect_stderr(err):  # type: ignore[type-var]
+            with redirect_stdout(out), redirect_stderr(err):
                 yield
         except KvcertError as problem:
             print(f"kvcert: {problem}", file=err)

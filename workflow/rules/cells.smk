@@ -1,14 +1,13 @@
 # The measurement: one job per shard of (model × task × length).
 # A shard is run again when its specification changes or a file of it is missing, never for an edit elsewhere:
 # its inputs are `ancient`, and profiles/default leaves changed code out of the triggers.
-TRACED = RUN["trace_examples"] > 0
+# The traces of its first examples ({results}/traces/) are a by-product for the exhibits.
 
 
 rule cell:
     input:
         prepared=ancient(PREPARED),
     output:
-        **({"trace": f"{RESULTS}/traces/{{shard}}.safetensors"} if TRACED else {}),
         runs=f"{RESULTS}/runs/{{shard}}.parquet",
         steps=f"{RESULTS}/steps/{{shard}}.parquet",
         heads=f"{RESULTS}/heads/{{shard}}.parquet",

@@ -5,9 +5,9 @@ TABLE_NAMES = ["runs", "steps", "heads"]
 rule integrity:
     input:
         logs=expand(f"{RESULTS}/{{table}}/{{shard}}.parquet", table=TABLE_NAMES, shard=SPECS),
-        config=f"{RESULTS}/config.json",
     output:
-        f"{RESULTS}/integrity.json",
+        report=f"{RESULTS}/integrity.json",
+        config=f"{RESULTS}/config.json",
     log:
         f"{RESULTS}/logs/integrity.log",
     localrule: True
@@ -15,7 +15,7 @@ rule integrity:
         ENVIRONMENT
     threads: 1
     params:
-        shards=[spec_sha256(spec) for spec in SPECS.values()],
+        config=config,
     message:
         f"Checking that every shard in {RESULTS} is there, whole, and of this grid"
     script:

@@ -7,7 +7,7 @@ from kvcert.config_checks import check_known
 from kvcert.errors import KvcertError
 from kvcert.estimate import describe, plan
 from kvcert.files import sha256_json
-from kvcert.grid import shards, spec_sha256
+from kvcert.grid import shards
 from kvcert.paper.catalogue import FIGURE_SUFFIXES, FIGURES, TABLE_SUFFIXES, TABLES
 
 try:

@@ -17,20 +17,3 @@ rule setup:
         f"Fetching, checking and converting the models and texts into {CACHE} (once; one to three minutes)"
     script:
         "../scripts/setup.py"
-
-
-rule record:
-    output:
-        f"{RESULTS}/config.json",
-    log:
-        f"{RESULTS}/logs/record.log",
-    localrule: True
-    conda:
-        ENVIRONMENT
-    threads: 1
-    params:
-        config=config,
-    message:
-        "Storing the resolved configuration in {output}"
-    script:
-        "../scripts/record.py"

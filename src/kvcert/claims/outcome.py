@@ -58,8 +58,10 @@ def as_json(claim: dict[str, Any], outcome: Outcome, registration: dict[str, Any
     """Apply the verdict rule and lay the claim out as its JSON file has it; NaN becomes null."""
     found = decide(outcome.parts, outcome.underpowered, outcome.not_run)
     near = found.nearest
+    label = near.label if near else next(iter(claim["lines"].values()))["label"]
     content = {
-        "claim": claim["id"], "title": claim["title"], "statement": claim["statement"], "statistic": claim["statistic"],
+        "claim": claim["id"], "title": claim["title"], "statement": claim["statement"], "statistic": label,
+        "definition": claim["statistic"],
         "part": near.name if near else None, "value": near.value if near else None,
         "ci_low": near.ci_low if near else None, "ci_high": near.ci_high if near else None,
         "n_runs": outcome.n_runs, "n_clusters": outcome.n_clusters, "threshold": near.threshold if near else None,

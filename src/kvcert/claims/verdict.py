@@ -17,6 +17,7 @@ class Part:
     """One registered line of a claim. `direction` says when it passes: value `>=` or `>` threshold."""
 
     name: str
+    label: str
     value: float
     ci_low: float
     ci_high: float
@@ -62,7 +63,7 @@ def part(name: str, line: dict[str, Any], estimates: Estimates, column: str, dec
     wide_low, wide_high = estimates.interval(column, level, share=share)
     passed = None if math.isnan(value) else _passes(value, line["threshold"], line["passes"])
     return Part(
-        name, value, low, high, float(line["threshold"]), line["passes"], line["role"], passed, wide_low, wide_high,
+        name, line["label"], value, low, high, float(line["threshold"]), line["passes"], line["role"], passed, wide_low, wide_high,
         line.get("kind", KILLED),
     )  # fmt: skip
 

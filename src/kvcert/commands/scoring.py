@@ -25,10 +25,10 @@ def _counts(report: dict[str, object]) -> str:
 
 def score(args: argparse.Namespace, context: Context) -> None:
     """Score all claims, or those named, and show the verdicts."""
+    results = context.existing_results()
     from kvcert import claims
     from kvcert.paper.console import print_verdicts
 
-    results = context.existing_results()
     if args.claims:
         for claim in args.claims:
             claims.score_one(claim, results, context.root, context.config)

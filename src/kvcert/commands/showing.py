@@ -12,17 +12,18 @@ from kvcert.paper.catalogue import FIGURE_CAPTIONS, TABLE_CAPTIONS
 
 def tables(args: argparse.Namespace, context: Context) -> None:
     """Write the tables as CSV, Markdown and LaTeX."""
+    results = context.existing_results()
     from kvcert.paper.tables import write_all
 
-    for path in write_all(context.existing_results(), context.config, args.stems or None):
+    for path in write_all(results, context.config, args.stems or None):
         print(path)
 
 
 def figures(args: argparse.Namespace, context: Context) -> None:
     """Draw the figures as PDF and PNG."""
+    results = context.existing_results()
     from kvcert.paper.figures import draw_all
 
-    results = context.existing_results()
     folder = Path(args.figures or context.config["run"]["figures"])
     for path in draw_all(results, folder, context.config, args.stems or None):
         print(path)

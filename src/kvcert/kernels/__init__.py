@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kvcert.kernels.dispatch import decode, resolve_backend
+from kvcert.kernels.evict import evict
 from kvcert.kernels.types import Decoded, Evicted
 
-__all__ = ["Decoded", "Evicted", "decode", "resolve_backend"]
+__all__ = ["Decoded", "Evicted", "decode", "evict", "resolve_backend"]

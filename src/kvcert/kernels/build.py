@@ -19,7 +19,7 @@ from filelock import FileLock
 
 from kvcert.errors import KvcertError
 
-SOURCES = ("twin.cpp", "twin_decode.h", "twin_tile.h", "twin_evict.h", "vec.h", "philox.h", "state.h")
+SOURCES = ("twin.cpp", "twin_decode.h", "twin_tile.h", "twin_evict.h", "vec.h", "philox.h", "numbers.h", "state.h")
 FLAGS = (
     "-std=gnu++17", "-O3", "-march=native", "-mprefer-vector-width=512", "-fopenmp", "-fPIC", "-shared",
     "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fno-plt", "-Wno-psabi",

@@ -8,7 +8,7 @@ int kvcert_decode(const kvc::DecodeArgs* a) {
   switch (a->kind) {
     case 0: kvc::decode_typed<float>(*a); return 0;
     case 1: kvc::decode_typed<kvc::bf16>(*a); return 0;
-    case 2: kvc::decode_typed<_Float16>(*a); return 0;
+    case 2: kvc::decode_typed<kvc::half16>(*a); return 0;
     default: return 1;
   }
 }

@@ -1,17 +1,12 @@
 // One tile of up to KEYS tokens of the CPU twin: loading, products, weights.
 #pragma once
-#include "state.h"
+#include "numbers.h"
 #include "vec.h"
 
 namespace kvc {
 constexpr int KEYS = 64;   // tokens per tile, a multiple of W
 constexpr int ROWS = 48;   // query rows per block
 constexpr int FEW = 8;     // below this many rows, dot products beat transposing the keys
-
-INLINE float widen(float x) { return x; }
-struct bf16 { uint16_t bits; };
-INLINE float widen(bf16 x) { const uint32_t u = (uint32_t)x.bits << 16; float f; std::memcpy(&f, &u, 4); return f; }
-INLINE float widen(_Float16 x) { return (float)x; }
 
 // C[MR][NB*W] += A[MR][n] * (B[n][NB*W] - c), the accumulators held in registers.
 template <int MR, int NB, bool CENTRED>

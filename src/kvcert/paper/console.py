@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from kvcert.errors import KvcertError
-from kvcert.paper.logs import read_claims
+from kvcert.paper.claims_json import paper_text
+from kvcert.paper.logs import CLAIMS, read_claims
 
 #: Mark and colour of a verdict: told apart by the mark and the word, the colour only helps.
 MARKS = {"survived": ("✓", "green"), "killed": ("✗", "red"), "underpowered": ("?", "yellow"), "not-run": ("–", "dim")}
@@ -24,8 +26,8 @@ def number(value: Any, digits: int = 3) -> str:
     """A float for people: `0.974`, `−0.013`, `∞`, and `–` for none."""
     if value is None or isinstance(value, float) and math.isnan(value):
         return "–"
-    if isinstance(value, str):
-        return value
+    if isinstance(value, str):  # infinities are text in the claims' JSON
+        value = float(value)
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
     return f"{value:.{digits}f}".replace("-", "−")
@@ -52,20 +54,18 @@ def plain_console(file: TextIO | None = None) -> Console:
 
 def verdict_table(claims: dict[str, dict[str, Any]]) -> Table:
     """The seven verdicts as a rich table of at most 100 columns."""
-    table = Table(title="Verdicts", title_justify="left", expand=False)
-    for name, options in (("claim", {}), ("value", {"justify": "right"}), ("95 % interval", {"justify": "right"}),
-                          ("line", {"justify": "right"}), ("n", {"justify": "right"}), ("verdict", {}),
-                          ("decisive", {}), ("paper", {})):  # fmt: skip
-        table.add_column(name, **options)
+    table = Table(title="Verdicts", title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    for name in ("claim", "value", "95 % interval", "line", "runs", "verdict", "decisive", "paper"):
+        right = name in ("value", "95 % interval", "line", "runs")
+        table.add_column(name, justify="right" if right else "left", no_wrap=name not in ("claim", "verdict"))
     for key, claim in claims.items():
         verdict = claim.get("verdict") or "not-run"
         color = MARKS.get(verdict.split()[0], ("", ""))[1]
-        paper = number(claim.get("paper_value"), 2)
-        agrees = {True: "agrees", False: "differs"}.get(claim.get("agrees"), "")
+        same = {True: "= ", False: "≠ "}.get(claim.get("agrees"), "  ")
         table.add_row(
             f"{key} {short_title(claim)}", number(claim.get("value")), interval(claim.get("ci_low"), claim.get("ci_high")),
             number(claim.get("threshold"), 2), f"{claim.get('n_runs') or 0:,}", Text(mark(verdict), style=color),
-            "yes" if claim.get("decisive") else "no", f"{claim.get('paper_verdict') or ''} {paper} {agrees}".strip(),
+            "yes" if claim.get("decisive") else "no", same + paper_text(claim),
         )  # fmt: skip
     return table
 
@@ -90,8 +90,9 @@ def print_verdicts(results: Path, file: TextIO | None = None) -> None:
         raise KvcertError(f"no scored claims in {results}/claims; run `kvcert score` (or `make reproduce`) first")
     console = plain_console(file)
     console.print(verdict_table(claims))
-    missing = [key for key in (f"C{i}" for i in range(1, 8)) if key not in claims]
+    missing = [key for key in CLAIMS if key not in claims]
     if missing:
         console.print(f"Not scored: {', '.join(missing)}.")
     status = {str((claim.get("registration") or {}).get("status", "unknown")) for claim in claims.values()}
+    console.print("line: the registered line nearest to killing the claim. paper: = same verdict, ≠ another.")
     console.print(f"Registration: {', '.join(sorted(status))}. Parts and strata: {results}/claims/C*.json")

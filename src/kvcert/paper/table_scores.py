@@ -9,11 +9,11 @@ from kvcert.paper.logs import Logs
 from kvcert.paper.render import Table
 
 VERDICTS = (
-    "claim", "title", "statistic", "value", "ci_low", "ci_high", "n_runs", "n_clusters", "threshold", "verdict",
-    "decisive", "paper_value", "paper_verdict", "agrees",
+    "claim", "title", "statistic", "part", "value", "ci_low", "ci_high", "n_runs", "n_clusters", "threshold", "verdict",
+    "decisive", "paper_value", "paper_number", "paper_verdict", "agrees",
 )  # fmt: skip
 VERDICT_TITLES = {
-    "claim": "claim", "title": "what", "value": "value", "ci_low": "low", "ci_high": "high", "threshold": "line",
+    "claim": "claim", "title": "what", "part": "nearest line", "value": "value", "ci_low": "low", "ci_high": "high", "threshold": "line",
     "n_runs": "runs", "n_clusters": "examples", "verdict": "verdict", "decisive": "decisive", "paper_value": "paper",
     "paper_verdict": "paper's verdict", "agrees": "agrees",
 }  # fmt: skip
@@ -23,7 +23,7 @@ def verdicts(logs: Logs) -> Table:
     """One row per scored claim; the same columns as results/verdicts.csv."""
     rows = [{name: claim.get(name) for name in VERDICTS} for claim in logs.claims.values()]
     frame = pd.DataFrame(rows, columns=list(VERDICTS))
-    for name in ("value", "ci_low", "ci_high", "threshold", "paper_value"):
+    for name in ("value", "ci_low", "ci_high", "threshold", "paper_number"):
         frame[name] = pd.to_numeric(frame[name], errors="coerce")
     for name in ("n_runs", "n_clusters"):
         frame[name] = frame[name].astype("Int64")

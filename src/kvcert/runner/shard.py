@@ -76,10 +76,7 @@ def run_shard(spec: Spec, run: dict[str, Any], progress: Report | bool = True) -
 def load_examples(spec: Spec, model: LoadedModel, cache: Path) -> list[tuple[Example, prompts.Prompt]]:
     """The shard's examples with their rendered prompts; everything that can be refused is refused here."""
     task = tasks.get(spec["task"]["name"])
-
-    def count(text: str) -> int:
-        return len(model.tokenizer(text, add_special_tokens=False)["input_ids"])
-
+    count = prompts.prompt_counter(model.tokenizer)
     pairs = []
     for example in task.examples(spec["task"], spec["seed"], spec["examples"], count, cache / "texts"):
         prompt = prompts.render(model.tokenizer, example, task)

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 TWO32 = float(2**32)
+#: A score below this share of the largest counts as 0: 1 / score must stay finite.
+NEGLIGIBLE = 1e-290
 
 
 class Design(NamedTuple):
@@ -58,14 +60,15 @@ def capped_probabilities(z: Tensor, tail: Tensor, m: Tensor, epsilon: float) -> 
     remainder is uniform over the rest of the tail (METHOD, section 2; Sarndal, Swensson & Wretman 1992, section 3.6).
     """
     z = torch.where(tail, z, 0.0).double()
+    z = z / z.amax(-1, keepdim=True).clamp_min(1e-300)
     size, m = tail.sum(-1).double(), m.double()
-    positive = z > 0
+    positive = z > NEGLIGIBLE
     count = positive.sum(-1).double()
     # Geometric bisection: sqrt, product and clip are correctly rounded everywhere, exp and log are not.
     ones = torch.ones_like(m)
-    low = torch.where(count > 0, epsilon / z.amax(-1).clamp_min(1e-300), ones)
-    smallest = torch.where(positive, z, float("inf")).amin(-1)
-    high = torch.where(count > 0, 1.0 / smallest.clamp_min(1e-290), ones)
+    low = ones * epsilon  # every pi at the floor
+    smallest = torch.where(positive, z, 1.0).amin(-1)
+    high = 1.0 / smallest  # every pi at 1
 
     def total(c: Tensor) -> Tensor:
         return tree_sum(torch.where(tail, (c[..., None] * z).clamp(epsilon, 1.0), 0.0))

@@ -76,7 +76,7 @@ def _by_ess(axes: Axes, heads: pd.DataFrame, budgets: list[float]) -> None:
     for index, (budget, shift) in enumerate(zip(budgets, shifts(len(budgets)), strict=True)):
         points(axes, order, table[table["budget"] == budget], "band", shift, style(index), percent(budget))
     nominal_line(axes)
-    categories(axes, order, "ESS of the full weights (shadow)")
+    categories(axes, order, "ESS of the full weights (shadow)", rotation=40)
     axes.set_title("per head by ESS band")
     _finish(axes, 3)
 
@@ -84,4 +84,4 @@ def _by_ess(axes: Axes, heads: pd.DataFrame, budgets: list[float]) -> None:
 def _finish(axes: Axes, columns: int) -> None:
     low = min(axes.get_ylim()[0], 0.9)
     axes.set_ylim(max(low, -0.02), 1.005)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=columns, columnspacing=0.8)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.26), ncols=columns, columnspacing=0.8)

@@ -42,7 +42,7 @@ def _panel(axes: Axes, heads: pd.DataFrame, order: list[str]) -> None:
     for (column, label, look), shift in zip(KINDS, shifts(2, 0.2), strict=True):
         points(axes, order, table_of_means(heads, ["band"], column), "band", shift, look, label)
     nominal_line(axes)
-    categories(axes, order, "ESS of the full weights")
+    categories(axes, order, "ESS of the full weights (shadow)", rotation=40)
     counts = heads["band"].value_counts()
     axes.set_ylim(max(-0.02, min(axes.get_ylim()[0], 0.88)), 1.04)
     for at, band in enumerate(order):
