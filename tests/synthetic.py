@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,7 @@ def write_logs(results: Path, config: dict[str, Any], seed: int = 0, **effects: 
     unknown = set(effects) - set(EFFECTS)
     if unknown:
         raise TypeError(f"unknown effects: {sorted(unknown)}")
-    world = EFFECTS | effects
+    world, counts = EFFECTS | effects, Counter[str]()
     for number, spec in enumerate(shards(config)):
         rng = np.random.default_rng([seed, number])
         runs = _runs(spec, config, world, rng)
@@ -60,8 +61,9 @@ def write_logs(results: Path, config: dict[str, Any], seed: int = 0, **effects: 
             if world["hook"] is not None:
                 frame = world["hook"](name, spec["shard"], frame)
             write_table(Path(results), name, spec, frame)
+            counts[name] += len(frame)
     if world["integrity"]:
-        gate = {"passed": True, "shards": len(shards(config))}
+        gate = {"ok": True, "shards": len(shards(config)), **counts, "invalid": 0}
         (Path(results) / "integrity.json").write_text(json.dumps(gate))
 
 

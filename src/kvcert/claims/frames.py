@@ -47,10 +47,13 @@ class Study:
 
 
 def load(results: Path, config: dict[str, Any], common: dict[str, Any]) -> Study:
-    """Read the runs of every shard of `config`. Shards that the configuration does not name are ignored."""
+    """Read the runs of every shard of `config`, as many as the integrity gate counted."""
+    report = require_gate(results)
     names = tuple(spec["shard"] for spec in shards(config))
     tables = [read_columns(results / "runs" / f"{name}.parquet", list(COLUMNS)) for name in names]
     frame = pa.concat_tables(tables).to_pandas() if tables else pd.DataFrame(columns=list(COLUMNS))
+    if len(frame) != report.get("runs"):
+        raise KvcertError(f"{results / 'runs'}: {len(frame)} runs, the integrity gate saw {report.get('runs')}; run `kvcert check`")
     for column in TEXT:
         frame[column] = frame[column].astype(str)
     _refuse_contradictions(frame)
@@ -76,16 +79,16 @@ def read_columns(path: Path, columns: list[str]) -> pa.Table:
         raise KvcertError(f"cannot read {path} ({reason}); run `kvcert check`, then rerun that shard") from None
 
 
-def require_gate(results: Path) -> None:
-    """Refuse to score logs that have not passed the integrity gate."""
+def require_gate(results: Path) -> dict[str, Any]:
+    """The integrity gate's report; a clear line when these logs have not passed it."""
     path = results / "integrity.json"
     try:
         report = json.loads(path.read_text())
-        passed = isinstance(report, dict) and (report.get("passed") is True or report.get("ok") is True)
     except (OSError, ValueError):
-        passed = False
-    if not passed:
+        report = None
+    if not isinstance(report, dict) or report.get("ok") is not True:
         raise KvcertError(f"{path}: the logs have not passed the integrity gate; run `kvcert check` first")
+    return report
 
 
 def _refuse_contradictions(frame: pd.DataFrame) -> None:

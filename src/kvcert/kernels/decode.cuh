@@ -73,7 +73,7 @@ __device__ __forceinline__ float top_of(const float* record, int count, int stri
 
 template <typename T, int D, int GB, int WARPS, bool CERT>
 __global__ void LAUNCH_BOUNDS(WARPS * 32, 2) split_decode(const DeviceDecode a) {
-  using C = Cut<D>; constexpr int N = C::SLICE, REC = Record<D, CERT>::SIZE, UN = 2;
+  using C = Cut<D>; constexpr int N = C::SLICE, REC = Record<D, CERT>::SIZE, UN = N > 8 ? 1 : 2;  // UN: tokens in flight per lane group
   SHARED(float, sm);
   const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, sub = lane / C::LANES, part = lane % C::LANES;
   const int head = blockIdx.y / a.chunks, chunk = blockIdx.y % a.chunks, row = blockIdx.z, G = a.H / a.Hkv;

@@ -26,8 +26,7 @@ template <int WARPS> __global__ void LAUNCH_BOUNDS(WARPS * 32, 2) draw_units(con
     for (int w = 0; w < WARPS; ++w) { const int x = sm[w]; if (w < warp) before += x; total += x; }
     if (keep) a.index[at + before + __popc(vote & ((1u << lane) - 1u))] = i;
     __syncthreads();
-    if (threadIdx.x == 0) sm[WARPS] += total;
-    __syncthreads();
+    if (threadIdx.x == 0) sm[WARPS] += total;  // read again only after the next tile's first barrier
   }
   if (threadIdx.x == 0) a.count[unit] = sm[WARPS];
 }

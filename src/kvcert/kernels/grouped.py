@@ -25,7 +25,7 @@ def decode_grouped(
         values = torch.where(inside[..., None], values - centre[:, :, None], 0.0)
     log_pi = log_pi.masked_fill(~inside, 0.0)
 
-    grouped = (q.float() * scale).view(rows, groups, heads // groups * steps, dim)
+    grouped = (q.float() * scale).reshape(rows, groups, heads // groups * steps, dim)
     logits = (grouped @ k.float().transpose(2, 3)).view(rows, groups, -1, steps, end) - log_pi[:, :, None, None]
     seen = inside[:, :, None, None] & causal
     logits = logits.masked_fill(~seen, float("-inf")).view(rows, groups, -1, end)

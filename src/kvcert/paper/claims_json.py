@@ -51,7 +51,19 @@ def paper_text(claim: Claim) -> str:
 
 def strata(claim: Claim | None) -> pd.DataFrame:
     """The strata as a frame with the columns `STRATA`; missing and infinite values are NaN."""
-    frame = pd.DataFrame((claim or {}).get("strata") or [], columns=STRATA)
-    for name in ("value", "ci_low", "ci_high"):
+    frame = pd.DataFrame((claim or {}).get("strata") or [])
+    frame = frame.reindex(columns=[*STRATA, *(name for name in frame if name not in STRATA)])
+    for name in ("value", "ci_low", "ci_high"):  # `inf` is text in the JSON and becomes a number here
         frame[name] = pd.to_numeric(frame[name], errors="coerce").astype(float)
     return frame.rename(columns={"value": "mean", "ci_low": "low", "ci_high": "high"})
+
+
+def coverage_strata(claim: Claim | None) -> pd.DataFrame:
+    """C1's strata with `budget` as a number and `group`: the cell, the band of ESS, or `all`."""
+    frame = strata(claim)
+    frame = frame[frame["by"].isin(["budget", "budget x task", "budget x ess"])].copy()
+    frame = frame[frame["name"] != "pooled"]
+    split = [name.rsplit("/", 1) for name in frame["name"].astype(str)]
+    frame["budget"] = [float(pieces[-1]) for pieces in split]
+    frame["group"] = [pieces[0].removeprefix("ESS ") if len(pieces) == 2 else "all" for pieces in split]
+    return frame

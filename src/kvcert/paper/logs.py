@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -50,10 +51,19 @@ def read_claims(results: Path) -> dict[str, dict[str, Any]]:
 
 
 class Logs:
-    """A results folder, each table read once and only when needed."""
+    """A results folder, each table read once and only when needed.
 
-    def __init__(self, results: Path) -> None:
+    Parameters
+    ----------
+    results : Path
+        Folder of the logs and scores.
+    config : dict, optional
+        Resolved configuration; with it, steps are those of the primary scorer, as in the claims.
+    """
+
+    def __init__(self, results: Path, config: dict[str, Any] | None = None) -> None:
         self.results = Path(results)
+        self.scorer = (config or {}).get("study", {}).get("scorer")
 
     @cached_property
     def claims(self) -> dict[str, dict[str, Any]]:
@@ -62,9 +72,10 @@ class Logs:
 
     @cached_property
     def runs(self) -> pd.DataFrame:
-        """Every run, without its texts."""
+        """Every run, without its texts, and with the name of its `cell`."""
         skip = {"answer", "token_ids", "answers", "prompt_sha256"}
-        return _plain(read(self.results, "runs", [name for name in TABLES["runs"].names if name not in skip]))
+        runs = _plain(read(self.results, "runs", [name for name in TABLES["runs"].names if name not in skip]))
+        return runs.assign(cell=cell_labels(runs))
 
     @cached_property
     def free(self) -> pd.DataFrame:
@@ -74,24 +85,22 @@ class Logs:
 
     @cached_property
     def steps(self) -> pd.DataFrame:
-        """Steps of the valid token-forced Poisson runs that carry a certificate, with the run's keys."""
-        columns = ["run_id", "step", "certificate", "guarded", "error", "units"]
-        steps = read(self.results, "steps", columns, ds.field("certificate").is_valid())
-        steps = self._with_keys(steps)
-        return steps[steps["units"] > 0].reset_index(drop=True)
-
-    @cached_property
-    def heads(self) -> pd.DataFrame:
-        """Panel heads of the valid token-forced Poisson runs, with the run's keys."""
-        columns = ["run_id", "step", "layer", "head", "radius", "guarded", "error", "ess_full", "p_max"]
-        return self._with_keys(read(self.results, "heads", columns, ds.field("panel")))
-
-    def _with_keys(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Steps of the valid token-forced Poisson runs with something evicted, with the run's keys and its `cell`."""
+        columns = ["run_id", "step", "certificate", "error", "units"]
+        steps = read(self.results, "steps", columns, ds.field("certificate").is_valid() & (ds.field("units") > 0))
         runs = self.runs
-        keep = runs[(runs["regime"] == "forced") & (runs["policy"] == "poisson") & runs["valid"] & ~runs["identity"]]
-        keys = keep.set_index("run_id")[["model", "task", "length", "example", "setting", "budget", "draw"]]
-        frame = frame.assign(run_id=frame["run_id"].astype(str))
-        return frame.join(keys, on="run_id", how="inner").reset_index(drop=True)
+        keep = (runs["regime"] == "forced") & (runs["policy"] == "poisson") & runs["valid"] & ~runs["identity"]
+        keep &= (runs["scorer"] == self.scorer) if self.scorer else True
+        names = ["model", "task", "length", "example", "setting", "budget", "draw", "cell"]
+        steps = steps.join(runs[keep].set_index("run_id")[names], on="run_id", how="inner")
+        return steps[steps["certificate"].notna() & np.isfinite(steps["error"])].reset_index(drop=True)
+
+
+def cell_labels(runs: pd.DataFrame) -> pd.Series:
+    """The task, or model/task/length where a task comes with several of them: the claims' name of a cell."""
+    if runs.groupby("task")[["model", "length"]].nunique().max(axis=1).le(1).all():
+        return runs["task"]
+    return runs["model"] + "/" + runs["task"] + "/" + runs["length"].astype(str)
 
 
 def _plain(frame: pd.DataFrame) -> pd.DataFrame:

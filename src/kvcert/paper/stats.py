@@ -12,8 +12,6 @@ from kvcert.claims.bootstrap import Plan, estimate
 #: What a cluster is: all runs of one example share its text and its uniforms.
 CLUSTER = ("model", "task", "length", "example")
 RESAMPLES = 2000
-#: The registered nominal rate (our reading).
-NOMINAL = 0.95
 
 
 def cluster_mean(frame: pd.DataFrame, column: str, seed: int = 2607) -> tuple[float, float, float, int]:
@@ -53,13 +51,6 @@ def cluster_mean(frame: pd.DataFrame, column: str, seed: int = 2607) -> tuple[fl
     return estimates.value("mean"), low, high, n
 
 
-def covered(frame: pd.DataFrame, certificate: str = "certificate") -> pd.DataFrame:
-    """Add the truth values `covered` and `covered_guarded`: error ≤ certificate, error ≤ guarded certificate."""
-    return frame.assign(
-        covered=frame["error"] <= frame[certificate], covered_guarded=frame["error"] <= frame["guarded"]
-    )
-
-
 def table_of_means(frame: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFrame:
     """`cluster_mean` of every group: columns `by`, `mean`, `low`, `high`, `clusters`, `n` (rows used)."""
     columns = [*by, "mean", "low", "high", "clusters", "n"]
@@ -68,8 +59,3 @@ def table_of_means(frame: pd.DataFrame, by: Sequence[str], column: str) -> pd.Da
         rows.append((*(key if isinstance(key, tuple) else (key,)), *cluster_mean(part, column), part[column].notna().sum()))
     return pd.DataFrame(rows, columns=columns)
 
-
-def bands(values: pd.Series, edges: Sequence[float]) -> pd.Categorical:
-    """Half-open bands `[edge, next)` with labels such as `1–2`, `2–4`, `64+`; the first also takes what lies below."""
-    labels = [f"{low:g}–{high:g}" for low, high in zip(edges[:-1], edges[1:], strict=True)] + [f"{edges[-1]:g}+"]
-    return pd.cut(values, [-np.inf, *edges[1:], np.inf], right=False, labels=labels).array

@@ -1,11 +1,9 @@
-"""Tables built from the Parquet logs alone: coverage, accuracy, cost, summary."""
+"""Tables built from the Parquet logs alone: accuracy, cost, summary."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,54 +12,11 @@ from kvcert.errors import KvcertError
 from kvcert.logs.schema import TABLES
 from kvcert.paper.logs import Logs
 from kvcert.paper.render import Table
-from kvcert.paper.stats import NOMINAL, cluster_mean, covered, table_of_means
+from kvcert.paper.stats import table_of_means
 
 CELL = ("model", "task", "length")
 KEY_TITLES = {"model": "model", "task": "task", "length": "length", "setting": "setting", "policy": "policy"}
 BUDGET = {"budget": 4}
-#: What a coverage row holds after its keys, with the heading for people (none: CSV only).
-COVERAGE = {
-    "c1a": "C1a panel", "c1a_low": "low", "c1a_high": "high", "c1b": "C1b head", "c1b_low": "low", "c1b_high": "high",
-    "guarded_panel": "guarded panel", "guarded_head": "guarded head", "kappa95": "κ95", "sharpness": "sharpness",
-    "rank_correlation": "rank corr.", "steps": "steps", "heads": "heads", "examples": "examples",
-}  # fmt: skip
-
-
-def coverage(logs: Logs) -> Table:
-    """Coverage by (model, task, length) and budget, then all of them pooled, from the token-forced Poisson runs.
-
-    κ95 is the smallest multiplier of the certificate that covers 95 % of the steps; sharpness is the median of
-    certificate / true error (1 is a perfectly sharp certificate, 10 a certificate ten times too wide).
-    """
-    steps, heads = covered(logs.steps), covered(logs.heads, "radius")
-    rows: list[dict[str, Any]] = []
-    for keys, part in steps.groupby([*CELL, "budget"], observed=True, sort=True):
-        inside = (heads[[*CELL, "budget"]] == list(keys)).all(axis=1)
-        rows.append(dict(zip([*CELL, "budget"], keys, strict=True)) | _coverage(part, heads[inside]))
-    for budget, part in steps.groupby("budget", sort=True):
-        same = {name: part[name].iloc[0] if part[name].nunique() == 1 else None for name in ("model", "length")}
-        rows.append(same | {"task": "all", "budget": budget} | _coverage(part, heads[heads["budget"] == budget]))
-    frame = pd.DataFrame(rows, columns=[*CELL, "budget", *COVERAGE])
-    frame["length"] = frame["length"].astype("Int64")
-    return Table(frame, KEY_TITLES | {"budget": "budget"} | COVERAGE, BUDGET | {"kappa95": 2, "sharpness": 2})
-
-
-def _coverage(steps: pd.DataFrame, heads: pd.DataFrame) -> dict[str, Any]:
-    a, a_low, a_high, examples = cluster_mean(steps, "covered")
-    b, b_low, b_high, _ = cluster_mean(heads, "covered")
-    certificate, error = steps["certificate"].to_numpy(float), steps["error"].to_numpy(float)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        needed = np.where(error == 0, 0.0, error / certificate)  # the multiplier at which this step is covered
-        wide = np.where(error == 0, np.inf, certificate / error)
-    both = np.isfinite(certificate) & np.isfinite(error)
-    varies = len(set(certificate[both])) > 1 and len(set(error[both])) > 1
-    rank = pd.Series(certificate[both]).corr(pd.Series(error[both]), method="spearman") if varies else float("nan")
-    return {
-        "c1a": a, "c1a_low": a_low, "c1a_high": a_high, "c1b": b, "c1b_low": b_low, "c1b_high": b_high,
-        "guarded_panel": cluster_mean(steps, "covered_guarded")[0], "guarded_head": cluster_mean(heads, "covered_guarded")[0],
-        "kappa95": float(np.quantile(needed, NOMINAL, method="inverted_cdf")), "sharpness": float(np.median(wide)),
-        "rank_correlation": rank, "steps": len(steps), "heads": len(heads), "examples": examples,
-    }  # fmt: skip
 
 
 def accuracy(logs: Logs) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from kvcert.paper.console import mark, short_title
+from kvcert.paper.claims_json import strata
 from kvcert.paper.logs import Logs
 from kvcert.paper.render import Table
 
@@ -29,6 +30,28 @@ def verdicts(logs: Logs) -> Table:
         frame[name] = frame[name].astype("Int64")
     titles = [short_title(row) for row in frame.to_dict("records")]
     return Table(frame, VERDICT_TITLES, people=frame.assign(verdict=frame["verdict"].map(mark), title=titles))
+
+
+ATTRIBUTION = {
+    "by": "by", "group": "where", "form": "form", "signal": "signal", "auc": "AUC", "low": "low", "high": "high",
+    "runs": "failures", "examples": "examples",
+}  # fmt: skip
+
+
+def attribution(logs: Logs) -> Table:
+    """AUC of the certificate and its rivals, pooled and conditional, as C6 scored them.
+
+    The CSV also holds the rows by task and by budget, and the sensitivity to averaging draws.
+    """
+    frame = strata(logs.claims.get("C6"))
+    split = [str(measure).split("/", 1) for measure in frame["measure"]]
+    frame["form"], frame["signal"] = [pieces[0] for pieces in split], [pieces[-1] for pieces in split]
+    titles = {"name": "group", "mean": "auc", "n_runs": "runs", "n_clusters": "examples"}
+    frame = frame.rename(columns=titles)[list(ATTRIBUTION)]
+    for name in ("runs", "examples"):
+        frame[name] = frame[name].astype("Int64")
+    shown = {key: title for key, title in ATTRIBUTION.items() if key != "by"} | {"group": "setting"}
+    return Table(frame, shown, people=frame[frame["by"] == "setting"])
 
 
 def failures(logs: Logs) -> Table:

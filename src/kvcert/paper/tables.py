@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from kvcert.errors import KvcertError
-from kvcert.paper import table_logs, table_scores
+from kvcert.paper import table_coverage, table_logs, table_scores
 from kvcert.paper.catalogue import TABLE_CAPTIONS, TABLES
 from kvcert.paper.logs import Logs
 from kvcert.paper.render import Table, write
 
 BUILDERS: dict[str, Callable[[Logs], Table]] = {
     "verdicts": table_scores.verdicts,
-    "coverage": table_logs.coverage,
+    "coverage": table_coverage.coverage,
     "accuracy": table_logs.accuracy,
     "attribution": table_scores.attribution,
     "failures": table_scores.failures,
@@ -38,7 +38,7 @@ def write_all(results: Path, config: dict[str, Any] | None = None, stems: Sequen
     results : Path
         Folder of the logs and scores.
     config : dict, optional
-        The resolved configuration; tables need nothing of it, everything they show is in the logs.
+        The resolved configuration; it names the primary scorer, everything else is in the logs.
     stems : sequence of str, optional
         Tables to write; all of them by default.
 
@@ -47,7 +47,7 @@ def write_all(results: Path, config: dict[str, Any] | None = None, stems: Sequen
     KvcertError
         When a name is unknown, or a Parquet file or a claim's JSON cannot be read.
     """
-    logs = Logs(Path(results))
+    logs = Logs(Path(results), config)
     paths = []
     for stem in stems or TABLES:
         paths += write(build(logs, stem), Path(results) / "tables", stem, TABLE_CAPTIONS[stem])

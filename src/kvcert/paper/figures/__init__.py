@@ -39,11 +39,11 @@ def draw_all(
     results, figures : Path
         Folder of the logs and scores; folder to draw into.
     config : dict, optional
-        The resolved configuration; figures need nothing of it, everything they show is in the logs.
+        The resolved configuration; it names the primary scorer, everything else is in the logs.
     stems : sequence of str, optional
         Figures to draw; all of them by default.
     """
-    logs = Logs(Path(results))
+    logs = Logs(Path(results), config)
     paths = []
     for stem in stems or FIGURES:
         paths += draw(logs, stem, figures)

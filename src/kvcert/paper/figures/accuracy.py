@@ -23,6 +23,8 @@ def draw(logs: Logs) -> Figure:
         return figure
     settings = [name for name in SETTINGS if (free["setting"] == name).any()] or sorted(free["setting"].unique())
     figure, axes = new_figure(DOUBLE if len(settings) > 1 else COLUMN, 2.8, columns=len(settings), sharey=True)
+    scorers = free.groupby("policy")["scorer"].transform("nunique")
+    free = free.assign(policy=free["policy"].where(scorers == 1, free["policy"] + ", " + free["scorer"]))
     evicted = free[free["policy"] != "full"]
     budgets = sorted(evicted["budget"].unique())
     policies = sorted(evicted["policy"].unique(), key=lambda name: (list(POLICIES).index(name) if name in POLICIES else 99, name))
