@@ -39,6 +39,8 @@ rule all:
         f"{RESULTS}/verdicts.csv",
         TABLE_FILES,
         FIGURE_FILES,
+    message:
+        "Seven verdicts, all tables and figures are there"
 
 
 onstart:

@@ -7,6 +7,8 @@ then builds no mask, and our own attention is causal by position (bottom-right).
 
 from __future__ import annotations
 
+import functools
+import inspect
 from typing import Any
 
 import torch
@@ -40,6 +42,12 @@ def kvcert_attention(
 AttentionInterface.register(NAME, kvcert_attention)
 
 
+@functools.cache
+def _cache_keyword(model: type[torch.nn.Module]) -> str:
+    """`cache` where the model's forward has such a parameter (transformers from about 5.20 on), else the older name."""
+    return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
+
+
 def forward(model: torch.nn.Module, cache: Any, ids: Tensor, position: int, keep: int = 1) -> Tensor:
     """Feed tokens whose first has absolute position `position`; logits of the last `keep` tokens (0: all).
 
@@ -54,16 +62,15 @@ def forward(model: torch.nn.Module, cache: Any, ids: Tensor, position: int, keep
     rows, steps = ids.shape
     before = cache.get_seq_length()
     positions = torch.arange(position, position + steps, device=ids.device).expand(rows, -1)
-    # `past_key_values=` is what 5.2 knows and what newer releases still accept under a new name; had it been
-    # swallowed, the model would have filled a cache of its own: hence the check of the length.
     output = model(
         input_ids=ids,
         position_ids=positions,
-        past_key_values=cache,
         use_cache=True,
         logits_to_keep=keep,
         kvcert_cache=cache,
+        **{_cache_keyword(type(model)): cache},
     )
+    # A wrong keyword is swallowed in silence and the model fills a cache of its own: hence this check.
     if cache.get_seq_length() != before + steps:
         raise KvcertError("the model did not fill our cache: this version of transformers passes caches another way")
     return output.logits.float()

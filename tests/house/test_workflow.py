@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("Snakefile", "workflow", "src", "config", "profiles", "slurm", "environment.yml", "preregistration")
+from project import ROOT, build, dry, jobs, snakemake
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A folder that is the project for Snakemake, with a lock and results of its own."""
-    for part in PARTS:
-        if (ROOT / part).exists():
-            (tmp_path / part).symlink_to(ROOT / part)
-    return tmp_path
-
-
-def snakemake(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("SNAKEMAKE")}
-    command = [sys.executable, "-m", "snakemake", *arguments]
-    return subprocess.run(command, cwd=project, env=environment, capture_output=True, text=True, check=False)
-
-
-def dry(project: Path, *arguments: str) -> str:
-    done = snakemake(project, "-n", *arguments)
-    assert done.returncode == 0, done.stderr[-3000:]
-    return done.stdout + done.stderr
-
-
-def jobs(output: str) -> dict[str, int]:
-    """The table of job counts that a dry run prints."""
-    return {name: int(count) for name, count in re.findall(r"^(\w+) +(\d+)$", output, re.MULTILINE)}
+    return build(tmp_path)
 
 
 def test_default_grid(project: Path) -> None:
@@ -80,10 +54,9 @@ def test_folders_from_the_command_line(project: Path, tmp_path: Path) -> None:
 def test_a_bad_configuration_stops_it_with_one_line(project: Path, overlay: str, expected: str) -> None:
     (project / "bad.yaml").write_text(overlay)
     done = snakemake(project, "-n", "--configfile", "bad.yaml")
-    output = done.stdout + done.stderr
     assert done.returncode != 0
-    assert expected in output
-    assert "Traceback" not in output
+    assert expected in done.stdout
+    assert "Traceback" not in done.stdout
 
 
 def test_every_rule_is_complete() -> None:
@@ -102,4 +75,4 @@ def test_every_rule_is_complete() -> None:
 
 def test_lint_is_clean(project: Path) -> None:
     done = snakemake(project, "--lint")
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from kvcert.errors import KvcertError
 from kvcert.kernels.grouped import decode_grouped
+from kvcert.kernels.paged import check_pages, flatten_pages
 from kvcert.kernels.types import Decoded, check_decode, pack
 
 BACKENDS = ("auto", "cuda", "cpu", "torch")
@@ -61,6 +62,7 @@ def resolve_backend(name: str = "auto", device: str | torch.device = "cpu") -> s
 def decode(
     q: Tensor, k: Tensor, v: Tensor, log_pi: Tensor, begin: Tensor, end: int, *,
     scale: float, centre: Tensor | None = None, certificate: bool = False, delta: float = 0.05, backend: str = "auto",
+    pages: Tensor | None = None,
 ) -> Decoded:  # fmt: skip
     """Softmax attention over a retained cache, with the eviction certificate in the same pass.
 
@@ -75,14 +77,21 @@ def decode(
     certificate : False returns out and lse only.
     delta : one minus the nominal coverage.
     backend : "auto", "cuda", "cpu" or "torch"; see `resolve_backend`.
+    pages : int32 [R, Hkv, P], page table of a paged cache: k, v are then pools [N, Hkv, page, D], log_pi [N, Hkv, page],
+        page a power of two, and slot j of (row, KV head) lies in page `pages[row, head, j // page]`.
 
     Raises
     ------
     KvcertError
         A shape, a type or a backend that cannot be used.
     """
-    check_decode(q, k, v, log_pi, begin, end, centre)
     chosen, level = resolve_backend(backend, q.device.type), math.log(2.0 / delta)
+    if pages is not None:
+        check_pages(k, log_pi, pages, end)
+        if chosen != "cuda":
+            k, v, log_pi = flatten_pages(k, v, log_pi, pages)
+    if pages is None or chosen != "cuda":
+        check_decode(q, k, v, log_pi, begin, end, centre)
     if chosen == "cpu" and (q.shape[-1] % 8 or k.dtype not in (torch.float32, torch.bfloat16, torch.float16)):
         if backend == "cpu":
             raise KvcertError(f"kernels: backend cpu needs D % 8 == 0 and fp32/bf16/fp16, got D = {q.shape[-1]}, {k.dtype}")
@@ -96,5 +105,5 @@ def decode(
     else:
         from kvcert.kernels.cuda import decode_cuda
 
-        out, stats = decode_cuda(q, k, v, log_pi, begin, end, scale, centre, certificate, level)
+        out, stats = decode_cuda(q, k, v, log_pi, begin, end, scale, centre, certificate, level, pages)
     return pack(out, stats, q.dtype)

@@ -7,6 +7,7 @@ from typing import Any, TextIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from kvcert.grid import Spec, expected_run_ids, shards, spec_sha256
@@ -74,7 +75,7 @@ def summarise(results: Path, config: dict[str, Any]) -> list[dict[str, Any]]:
 def print_cells(results: Path, config: dict[str, Any], file: TextIO | None = None) -> None:
     """Print one line per (model, task, length), and the sum."""
     rows = summarise(results, config)
-    table = Table(title=f"Cells of the grid, results in {results}", title_justify="left", show_footer=True)
+    table = Table(title=f"Cells of the grid, results in {results}", title_justify="left", box=SIMPLE_HEAD, pad_edge=False, show_footer=True)
     lefts = [row["left"] for row in rows]
     total = None if any(left is None for left in lefts) else sum(lefts)
     done = sum(row["states"].get(DONE, 0) for row in rows)
@@ -84,7 +85,7 @@ def print_cells(results: Path, config: dict[str, Any], file: TextIO | None = Non
     for name, footer in zip(names, footers, strict=True):
         table.add_column(name, footer=footer, justify="left" if name in ("model", "task", "note") else "right")
     for row in rows:
-        note = ", ".join(f"{count} {name}" for name, count in row["states"].items() if name in (STALE, DAMAGED))
+        note = ",\n".join(f"{count} {name}" for name, count in row["states"].items() if name in (STALE, DAMAGED))
         table.add_row(
             row["model"], row["task"], f"{row['length']:,}", f"{row['states'].get(DONE, 0)}/{row['total']}",
             f"{row['examples']:,}", f"{row['runs']:,}", duration(row["seconds"]), duration(row["left"]), note,

@@ -33,7 +33,7 @@ class Table:
     titles : dict
         Column → heading for people; a column without a title is in the CSV only.
     digits : dict
-        Column → decimals (default 3).
+        Column → decimals (default 3); −1 for as many as the number has (`0.125`).
     people : DataFrame, optional
         What Markdown and LaTeX show instead of `frame`: same columns, friendlier values.
     """
@@ -60,7 +60,7 @@ def text(value: Any, digits: int = 3) -> str:
     if isinstance(value, float) and math.isinf(value):
         return "∞" if value > 0 else "−∞"
     if isinstance(value, float) or hasattr(value, "dtype") and value.dtype.kind == "f":
-        return f"{value:,.{digits}f}".replace("-", "−")
+        return (f"{value:g}" if digits < 0 else f"{value:,.{digits}f}").replace("-", "−")
     return f"{value:,}".replace("-", "−")
 
 
@@ -77,7 +77,7 @@ def escape_latex(value: str) -> str:
 def markdown(table: Table, caption: str) -> str:
     """A Markdown table under its caption."""
     names = table.shown()
-    right = [pd.api.types.is_numeric_dtype(table.frame[name]) for name in names]
+    right = [_right(table.frame[name]) for name in names]
     lines = [
         "| " + " | ".join(escape_markdown(table.titles[name]) for name in names) + " |",
         "|" + "|".join("---:" if r else "---" for r in right) + "|",
@@ -91,7 +91,7 @@ def markdown(table: Table, caption: str) -> str:
 def latex(table: Table, caption: str, stem: str) -> str:
     """A LaTeX table (booktabs, amssymb) with caption and label."""
     names = table.shown()
-    align = "".join("r" if pd.api.types.is_numeric_dtype(table.frame[name]) else "l" for name in names)
+    align = "".join("r" if _right(table.frame[name]) else "l" for name in names)
     head = " & ".join(escape_latex(table.titles[name]) for name in names)
     body = "".join(" & ".join(map(escape_latex, row)) + " \\\\\n" for row in _rows(table, names))
     body = body or f"\\multicolumn{{{len(names)}}}{{l}}{{nothing to show: no rows}} \\\\\n"
@@ -114,6 +114,11 @@ def write(table: Table, folder: Path, stem: str, caption: str) -> list[Path]:
         paths.append(Path(folder) / f"{stem}{suffix}")
         write_atomic(paths[-1], content)
     return paths
+
+
+def _right(column: pd.Series) -> bool:
+    """Numbers are set flush right, truth values and text flush left."""
+    return len(column) > 0 and pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
 
 
 def _rows(table: Table, names: list[str]) -> list[list[str]]:

@@ -39,7 +39,7 @@ def coverage(logs: Logs) -> Table:
         steps = logs.steps[logs.steps["budget"] == budget]
         row |= tightness(steps if last else steps[steps["cell"] == group])
         rows.append(row | {"runs": int(part["n_runs"].max()), "examples": int(part["n_clusters"].max())})
-    return Table(pd.DataFrame(rows, columns=list(COLUMNS)), COLUMNS, {"budget": 4, "kappa95": 2, "sharpness": 2})
+    return Table(pd.DataFrame(rows, columns=list(COLUMNS)), COLUMNS, {"budget": -1, "kappa95": 2, "sharpness": 2})
 
 
 def tightness(steps: pd.DataFrame) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from kvcert.paper.stats import table_of_means
 
 CELL = ("model", "task", "length")
 KEY_TITLES = {"model": "model", "task": "task", "length": "length", "setting": "setting", "policy": "policy"}
-BUDGET = {"budget": 4}
+BUDGET = {"budget": -1}
 
 
 def accuracy(logs: Logs) -> Table:

@@ -62,7 +62,7 @@ def failures(logs: Logs) -> Table:
     keys = ["model", "task", "length", "setting"]
     free = logs.free[logs.free["fail"].notna()]
     full = free[free["policy"] == "full"].set_index([*keys, "example"])["fail"].astype(bool).rename("full_fail")
-    runs = free[free["policy"] == "poisson"].join(full, on=[*keys, "example"], how="inner")
+    runs = free[free["policy"] == "poisson"].join(full, on=[*keys, "example"], how="inner").reset_index(drop=True)
     fail, inherent = runs["fail"].astype(bool), runs["full_fail"].astype(bool)
     runs = runs.assign(failed=fail, cache_induced=fail & ~inherent, inherent=fail & inherent, full_failed=inherent)
     groups = runs.groupby([*keys, "budget"], observed=True, sort=True)
@@ -70,4 +70,4 @@ def failures(logs: Logs) -> Table:
     frame = groups[counted].sum().astype(int).assign(runs=groups.size()).reset_index()
     frame = frame[[*keys, "budget", "runs", *counted]]
     titles = {name: name for name in (*keys, "budget", "runs", "failed", "inherent")}
-    return Table(frame, titles | {"cache_induced": "cache-induced"}, {"budget": 4})
+    return Table(frame, titles | {"cache_induced": "cache-induced"}, {"budget": -1})

@@ -31,18 +31,22 @@ def essays(folder: Path) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=2)
-def squad(folder: Path) -> tuple[tuple[str, str, tuple[tuple[str, tuple[str, ...]], ...]], ...]:
-    """SQuAD paragraphs with answerable questions: (title, paragraph, ((question, answers), ...))."""
+def squad(folder: Path) -> tuple[dict[str, Any], ...]:
+    """SQuAD paragraphs with answerable questions: `title`, `text`, `asked` as (question, answers, first answer's start)."""
     found = []
     for article in read(folder, "squad")["data"]:
         for paragraph in article["paragraphs"]:
             asked = tuple(
-                (qa["question"].strip(), tuple(dict.fromkeys(answer["text"] for answer in qa["answers"])))
+                (
+                    qa["question"].strip(),
+                    tuple(dict.fromkeys(answer["text"] for answer in qa["answers"])),
+                    qa["answers"][0]["answer_start"],
+                )
                 for qa in paragraph["qas"]
                 if not qa["is_impossible"] and qa["answers"]
             )
             if asked:
-                found.append((article["title"], " ".join(paragraph["context"].split()), asked))
+                found.append({"title": article["title"], "text": paragraph["context"], "asked": asked})
     return tuple(found)
 
 

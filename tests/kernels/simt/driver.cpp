@@ -1,31 +1,11 @@
 // Runs the device kernels' own text on the CPU: driver CASES RESULTS. The structures come packed by Python.
 #include <cstdio>
-#include <fstream>
-#include <iterator>
-#include <memory>
 #include <string>
+#include "cases.h"
 #include "executor.h"
 #include "decode.cuh"
 #include "evict.cuh"
 using namespace kvc;
-using std::vector;
-
-struct Reader {
-  vector<char> all; size_t at = 0;
-  int64_t word() { int64_t x; memcpy(&x, &all[at], 8); at += 8; return x; }
-  // A block of bytes in memory of its own, so that the address sanitizer sees its ends; empty blocks are null.
-  std::shared_ptr<vector<char>> block() {
-    const int64_t n = word(); auto y = std::make_shared<vector<char>>(all.begin() + at, all.begin() + at + n); at += n; return y;
-  }
-};
-struct Held { vector<std::shared_ptr<vector<char>>> blocks; };
-template <class P> void point(P& field, Reader& in, Held& held) {
-  held.blocks.push_back(in.block()); auto& b = *held.blocks.back(); field = b.empty() ? nullptr : (P)b.data();
-}
-template <class P> vector<char>& room(P& field, int64_t bytes, Held& held) {
-  held.blocks.push_back(std::make_shared<vector<char>>(bytes, (char)0xff)); field = (P)held.blocks.back()->data(); return *held.blocks.back();
-}
-void write(std::ofstream& out, const vector<char>& b) { out.write(b.data(), (std::streamsize)b.size()); }
 
 template <class T, int D, int GB, bool CERT> void run(const DeviceDecode& a, dim3 grid, size_t shared, size_t shared2, int rows, unsigned seed) {
   simt::launch(grid, 128, shared, seed, [&] { split_decode<T, D, GB, 4, CERT>(a); });
@@ -37,9 +17,9 @@ void decode(Reader& in, std::ofstream& out) {
   DeviceDecode a; Held held; auto raw = in.block();
   if (raw->size() != sizeof a) throw std::runtime_error("structure sizes differ");
   memcpy((void*)&a, raw->data(), sizeof a);
-  point(a.q, in, held); point(a.k, in, held); point(a.v, in, held); point(a.log_pi, in, held); point(a.centre, in, held);
-  point(a.begin, in, held); point(a.pages, in, held); room(a.partial, partial, held);
-  auto& results = room(a.out, o, held); auto& stats = room(a.stats, st, held); bool found = false;
+  held.point(a.q, in); held.point(a.k, in); held.point(a.v, in); held.point(a.log_pi, in); held.point(a.centre, in);
+  held.point(a.begin, in); held.point(a.pages, in); held.room(a.partial, partial);
+  auto& results = held.room(a.out, o); auto& stats = held.room(a.stats, st); bool found = false;
 #define CASE(K, T, DD, G) \
   if (kind == K && D == DD && GB == G) { found = true; const dim3 grid(gx, gy, gz); \
     if (cert) run<T, DD, G, true>(a, grid, shared, shared2, rows, seed); else run<T, DD, G, false>(a, grid, shared, shared2, rows, seed); }
@@ -52,14 +32,14 @@ void evict(Reader& in, std::ofstream& out) {
   DeviceEvict a; Held held; auto raw = in.block();
   if (raw->size() != sizeof a) throw std::runtime_error("structure sizes differ");
   memcpy((void*)&a, raw->data(), sizeof a);
-  point(a.pi, in, held); point(a.position, in, held); point(a.begin, in, held); point(a.draw, in, held);
-  point(a.k, in, held); point(a.v, in, held); point(a.log_pi, in, held);
-  auto& index = room(a.index, units * n * 4, held); auto& count = room(a.count, units * 4, held);
-  auto& k = room(a.k_out, units * length * row_bytes, held); auto& v = room(a.v_out, units * length * row_bytes, held);
-  auto& lp = room(a.log_pi_out, units * length * 4, held); auto& ps = room(a.position_out, units * length * 4, held);
+  held.point(a.pi, in); held.point(a.position, in); held.point(a.begin, in); held.point(a.draw, in);
+  held.point(a.k, in); held.point(a.v, in); held.point(a.log_pi, in);
+  auto& index = held.room(a.index, units * n * 4); auto& count = held.room(a.count, units * 4);
+  auto& k = held.room(a.k_out, units * length * row_bytes); auto& v = held.room(a.v_out, units * length * row_bytes);
+  auto& lp = held.room(a.log_pi_out, units * length * 4); auto& ps = held.room(a.position_out, units * length * 4);
   simt::launch(dim3(units), 256, 9 * 4, seed, [&] { draw_units<8>(a); });
   a.end = *std::max_element(a.count, a.count + units);
-  simt::launch(dim3((a.end + 7) / 8, units), 256, 0, seed, [&] { gather_units<8>(a); });
+  if (length) simt::launch(dim3((a.end + 7) / 8, units), 256, 0, seed, [&] { gather_units<8>(a); });
   for (auto* b : {&index, &count, &k, &v, &lp, &ps}) write(out, *b);
 }
 // The executor must report what would hang a GPU; otherwise its silence proves nothing.
@@ -73,8 +53,7 @@ int main(int argc, char** argv) {
   if (argc == 2 && std::string(argv[1]) == "selfcheck") return selfcheck();
   if (argc != 3) return 2;
   try {
-    std::ifstream file(argv[1], std::ios::binary); Reader in; in.all.assign(std::istreambuf_iterator<char>(file), {});
-    std::ofstream out(argv[2], std::ios::binary);
+    Reader in(argv[1]); std::ofstream out(argv[2], std::ios::binary);
     while (in.at < in.all.size()) { if (in.word() == 0) decode(in, out); else evict(in, out); }
   } catch (std::exception& problem) { fprintf(stderr, "%s\n", problem.what()); return 3; }
   return 0;

@@ -8,6 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kvcert.paper.claims_json import reason, strata
+from kvcert.paper.figures.bars import legend_below
 from kvcert.paper.figures.style import COLUMN, DOUBLE, GREY, SETTINGS, new_figure, nothing, style
 from kvcert.paper.logs import Logs
 
@@ -58,4 +59,4 @@ def _panel(axes: Axes, curves: dict[str, Any], form: str, areas: dict[str, float
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, zorder=1)
     axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal", xlabel="inherent failures flagged (share)",
              ylabel="cache-induced failures flagged (share)")  # fmt: skip
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=2, columnspacing=1.0)
+    legend_below(axes, 0.45, 2)

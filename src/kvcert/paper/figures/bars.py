@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.transforms import ScaledTranslation
 
 
 def points(axes: Axes, order: Sequence[object], table: pd.DataFrame, x: str, shift: float, look: dict, label: str) -> None:
@@ -34,3 +36,11 @@ def categories(axes: Axes, labels: Sequence[str], name: str, rotation: float = 0
     axes.set_xlim(-0.5, len(labels) - 0.5)
     axes.set_xlabel(name)
     axes.grid(axis="x", visible=False)
+
+
+def legend_below(axes: Axes, inches: float, columns: int, **options: Any) -> None:
+    """A legend centred `inches` below the axes: a fixed distance, so that the layout finds room for it in one pass."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    place = axes.transAxes + ScaledTranslation(0, -inches, figure.dpi_scale_trans)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=place, ncols=columns, columnspacing=0.9, **options)

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kvcert.paper.claims_json import coverage_strata, parts, reason
-from kvcert.paper.figures.bars import categories, points, shifts
+from kvcert.paper.figures.bars import categories, legend_below, points, shifts
 from kvcert.paper.figures.style import BLACK, BLUE, COLUMN, DOUBLE, GREEN, GREY, RED, new_figure, nothing, percent, style
 from kvcert.paper.logs import Logs
 
@@ -31,7 +31,7 @@ def draw(logs: Logs) -> Figure:
         figure, axes = new_figure(COLUMN, 2.0)
         nothing(axes[0, 0], reason(claim, "C1"))
         return figure
-    figure, axes = new_figure(DOUBLE, 3.0, columns=3)
+    figure, axes = new_figure(DOUBLE, 3.2, columns=3)
     budgets = sorted(table["budget"].unique())
     line = nominal(claim)
     _by_budget(axes[0, 0], table[table["by"] == "budget"], budgets, line)
@@ -101,4 +101,4 @@ def _finish(axes: Axes, line: float, columns: int) -> None:
     nominal_line(axes, line)
     low = min(axes.get_ylim()[0], line - 0.05)
     axes.set_ylim(max(low, -0.02), 1.005)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.26), ncols=columns, columnspacing=0.8)
+    legend_below(axes, 0.62, columns)

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kvcert.paper.claims_json import reason, strata
-from kvcert.paper.figures.bars import categories, points, shifts
+from kvcert.paper.figures.bars import categories, legend_below, points, shifts
 from kvcert.paper.figures.scheduling import GATES, LABELS
 from kvcert.paper.figures.style import BLUE, COLUMN, DOUBLE, GREY, RED, SETTINGS, new_figure, nothing
 from kvcert.paper.logs import Logs
@@ -45,4 +45,4 @@ def _finish(axes: Axes, labels: list[str], name: str, title: str, columns: int) 
     axes.axhline(0, color=GREY, linestyle="--", linewidth=0.9, zorder=1)
     categories(axes, labels, "")
     axes.set(ylabel=name, title=title)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.12), ncols=columns, columnspacing=0.8, handlelength=1.2)
+    legend_below(axes, 0.26, columns, handlelength=1.2)

@@ -36,7 +36,7 @@ def draw(logs: Logs) -> Figure:
         _panel(panel, table[table["budget"] == budget], order, nominal(claim))
         panel.set_title(f"budget {percent(budget)}")
     low = min(panel.get_ylim()[0] for panel in axes[0])
-    axes[0, 0].set_ylim(max(-0.02, min(low, nominal(claim) - 0.07)), 1.0 + 0.06 * (1 - max(-0.02, min(low, 0.88))))
+    axes[0, 0].set_ylim(max(-0.02, min(low, nominal(claim) - 0.07)), 1.0 + 0.09 * (1 - max(-0.02, min(low, 0.88))))
     axes[0, 0].set_ylabel("share of (layer, head, step) covered")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
