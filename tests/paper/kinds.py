@@ -17,10 +17,14 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def small(base: dict[str, Any], examples: int = 12, tasks: tuple[str, ...] = ("niah", "json_lookup")) -> dict[str, Any]:
+def small(
+    base: dict[str, Any], examples: int = 12, tasks: tuple[str, ...] = ("niah", "json_lookup")
+) -> dict[str, Any]:
     """The default grid with fewer tasks and examples."""
     config = copy.deepcopy(base)
-    config["study"]["tasks"] = [task | {"examples": examples} for task in config["study"]["tasks"] if task["name"] in tasks]
+    config["study"]["tasks"] = [
+        task | {"examples": examples} for task in config["study"]["tasks"] if task["name"] in tasks
+    ]
     config["study"]["max_new_tokens"] = 6
     config["run"]["shard_examples"] = 6
     return resolve(config)

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from kinds import small
-from synthetic import write_logs
 
 from kvcert.grid import shards
 from kvcert.paper.cells import duration, print_cells, print_shards, summarise
 from kvcert.paper.console import interval, number, print_verdicts
+from synthetic import write_logs
 
 pytestmark = pytest.mark.xdist_group("paper")
 Scored = Callable[[str], Path]

@@ -36,7 +36,9 @@ def test_latex_escapes_every_special_character() -> None:
 
 @pytest.fixture
 def table() -> Table:
-    frame = pd.DataFrame({"model": ["m", "m"], "task": ["json_lookup", "a|b"], "mean": [1 / 3, np.nan], "hidden": [1, 2]})
+    frame = pd.DataFrame(
+        {"model": ["m", "m"], "task": ["json_lookup", "a|b"], "mean": [1 / 3, np.nan], "hidden": [1, 2]}
+    )
     return Table(frame, {"model": "model", "task": "task", "mean": "score %"}, {"mean": 2})
 
 

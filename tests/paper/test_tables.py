@@ -38,7 +38,9 @@ def test_every_table_of_the_catalogue_has_a_builder() -> None:
 def test_every_table_from_every_kind_of_logs(kind: str, scored: Scored, tmp_path: Path) -> None:
     results = tmp_path if kind == "none" else scored(kind)
     paths = write_all(results)
-    assert {path.name for path in paths} == {f"{stem}{suffix}" for stem in TABLES for suffix in TABLE_SUFFIXES}
+    assert {path.name for path in paths} == {
+        f"{stem}{suffix}" for stem in TABLES for suffix in TABLE_SUFFIXES
+    }
     for stem in TABLES:
         assert list(pd.read_csv(results / "tables" / f"{stem}.csv")) == COLUMNS[stem].split()
         assert (results / "tables" / f"{stem}.md").read_text().count("|") > 4
@@ -68,8 +70,8 @@ def test_failures_add_up_and_agree_with_the_logs(scored: Scored) -> None:
 
 def test_accuracy_is_the_mean_over_examples(scored: Scored) -> None:
     logs = Logs(scored("normal"))
-    row = build(logs, "accuracy").frame.query("policy == 'poisson' and setting == 'aware' and budget == 0.25 and task == 'niah'")
-    runs = logs.free.query("policy == 'poisson' and setting == 'aware' and budget == 0.25 and task == 'niah'")
+    these = "policy == 'poisson' and setting == 'aware' and budget == 0.25 and task == 'niah'"
+    row, runs = build(logs, "accuracy").frame.query(these), logs.free.query(these)
     assert row["mean"].item() == pytest.approx(runs.groupby("example")["score"].mean().mean())
     assert row["low"].item() < row["mean"].item() < row["high"].item()
     assert row["examples"].item() == 12

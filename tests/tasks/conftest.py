@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-CITY = "Zagreb Porto Lyon Turin Graz Ghent Malmo Bergen Tartu Split".split()
+CITY = ["Zagreb", "Porto", "Lyon", "Turin", "Graz", "Ghent", "Malmo", "Bergen", "Tartu", "Split"]
 
 
 @pytest.fixture(scope="session")
@@ -25,14 +25,27 @@ def made_texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "essays.json").write_text(json.dumps({"text": "\n".join(sentences)}))
     articles, entries = [], []
     for i, city in enumerate(CITY * 3):
-        context = f"Item {i} is old. The museum of item {i} stands in the quiet town of {city}{i}, near a river." + " It is big." * 20
+        context = (
+            f"Item {i} is old. The museum of item {i} stands in the quiet town of {city}{i}, near a river."
+            + " It is big." * 20
+        )
         start = context.index(f"{city}{i}")
         answers = [{"text": f"{city}{i}", "answer_start": start}] * 2
-        asked = {"question": f"Where is the museum of item {i}?", "id": str(i), "answers": answers, "is_impossible": False}
+        asked = {
+            "question": f"Where is the museum of item {i}?",
+            "id": str(i),
+            "answers": answers,
+            "is_impossible": False,
+        }
         void = {"question": "Unanswerable?", "id": f"n{i}", "answers": [], "is_impossible": True}
         articles.append({"title": f"Item {i}", "paragraphs": [{"context": context, "qas": [void, asked]}]})
         pair = [[f"Item {i}", [context]], [f"Town {i}", [f"The town {i} has a mayor.", " It is small."]]]
-        entry = {"_id": str(i), "question": asked["question"], "answer": f"{city}{i}", "context": [*pair, [f"Other {i}", ["Nothing."]]]}
+        entry = {
+            "_id": str(i),
+            "question": asked["question"],
+            "answer": f"{city}{i}",
+            "context": [*pair, [f"Other {i}", ["Nothing."]]],
+        }
         entries.append(entry | {"supporting_facts": [[f"Item {i}", 0], [f"Town {i}", 0]]})
     entries.append(entries[0] | {"answer": "yes"})
     (folder / "squad.json").write_text(json.dumps({"version": "v2.0", "data": articles}))

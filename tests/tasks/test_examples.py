@@ -14,11 +14,17 @@ from kvcert.tasks.base import FILL
 from kvcert.tasks.scoring import contains
 
 NAMES = ["facts", "hotpot_long", "json_lookup", "niah", "squad_long"]
-PARAMS: dict[str, dict[str, Any]] = {"niah": {"needles": 5}, "facts": {"facts": 4, "ask": 2}, "json_lookup": {"records": 2}}
+PARAMS: dict[str, dict[str, Any]] = {
+    "niah": {"needles": 5},
+    "facts": {"facts": 4, "ask": 2},
+    "json_lookup": {"records": 2},
+}
 Count = Callable[[str], int]
 
 
-def make(name: str, indices: Any, count: Count, texts: Path, *, seed: int = 5, length: int = 400, **params: Any) -> list[tasks.Example]:
+def make(
+    name: str, indices: Any, count: Count, texts: Path, *, seed: int = 5, length: int = 400, **params: Any
+) -> list[tasks.Example]:
     spec = {"name": name, "length": length, "params": PARAMS.get(name, {}) | params}
     return list(tasks.get(name).examples(spec, seed, indices, count, texts))
 
@@ -28,7 +34,9 @@ def test_the_five_families_are_registered() -> None:
 
 
 def test_unknown_task_lists_the_known_ones() -> None:
-    with pytest.raises(KvcertError, match=r"task 'nope': unknown; known are facts, hotpot_long, .*squad_long"):
+    with pytest.raises(
+        KvcertError, match=r"task 'nope': unknown; known are facts, hotpot_long, .*squad_long"
+    ):
         tasks.get("nope")
 
 
@@ -46,7 +54,11 @@ def test_an_example_depends_on_its_key_only(name: str, count_words: Count, made_
 @pytest.mark.parametrize("length", [300, 700])
 def test_prompts_fill_the_length(name: str, length: int, count_words: Count, made_texts: Path) -> None:
     for example in make(name, range(5), count_words, made_texts, length=length):
-        text = "\n\n".join([example.instruction, example.context, example.question]) + "\n" + example.answer_prefix
+        text = (
+            "\n\n".join([example.instruction, example.context, example.question])
+            + "\n"
+            + example.answer_prefix
+        )
         assert FILL * length <= count_words(text) <= length
 
 
@@ -55,13 +67,20 @@ def test_answers_stand_in_the_context_only(name: str, count_words: Count, made_t
     task = tasks.get(name)
     for example in make(name, range(5), count_words, made_texts):
         assert all(contains(example.context, answer) for answer in example.answers)
-        assert not any(contains(example.question + " " + example.answer_prefix, answer) for answer in example.answers)
+        assert not any(
+            contains(example.question + " " + example.answer_prefix, answer) for answer in example.answers
+        )
         assert task.score(" and ".join(example.answers), example) == 1.0
         assert task.score("no idea", example) == 0.0
 
 
-@pytest.mark.parametrize(("name", "credit"), [("squad_long", "CC BY-SA 4.0"), ("hotpot_long", "CC BY-SA 4.0"), ("niah", "Paul Graham")])
-def test_attribution_travels_with_the_text(name: str, credit: str, count_words: Count, made_texts: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "credit"),
+    [("squad_long", "CC BY-SA 4.0"), ("hotpot_long", "CC BY-SA 4.0"), ("niah", "Paul Graham")],
+)
+def test_attribution_travels_with_the_text(
+    name: str, credit: str, count_words: Count, made_texts: Path
+) -> None:
     assert credit in make(name, [0], count_words, made_texts)[0].source
 
 

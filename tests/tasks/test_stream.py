@@ -11,7 +11,9 @@ from kvcert.tasks.stream import Stream
 
 
 def test_the_stream_is_pinned() -> None:
-    assert [Stream("task", 1, "niah").below(1000) for _ in range(2)] == [Stream("task", 1, "niah").below(1000)] * 2
+    assert [Stream("task", 1, "niah").below(1000) for _ in range(2)] == [
+        Stream("task", 1, "niah").below(1000)
+    ] * 2
     stream = Stream("a", 1)
     # SHA-256 of "a/1#0", "a/1#1", ...: first eight bytes times 100, shifted by 64 bits.
     assert [stream.below(100) for _ in range(5)] == PINNED
@@ -32,4 +34,5 @@ def test_shuffle_and_sample_keep_the_items(items: list[int], key: int) -> None:
     assert sorted(Stream(key).shuffled(items)) == sorted(items)
     assert Stream(key).sample(items, len(items)) != [] or not items
     half = Stream(key).sample(items, len(items) // 2)
-    assert len(set(half)) == len(items) // 2 and set(half) <= set(items)
+    assert len(set(half)) == len(items) // 2
+    assert set(half) <= set(items)

@@ -22,9 +22,11 @@ rule cell:
         cpus_per_task=RUN["threads"],
         gpu=1 if RUN["device"] != "cpu" else 0,
     params:
-        spec=lambda wildcards: SPECS[wildcards.shard],
+        # Canonical text: the order of keys in a YAML file means nothing, so it must not repeat a shard.
+        spec=lambda wildcards: canonical_json(SPECS[wildcards.shard]),
         trace_examples=RUN["trace_examples"],
-        what=lambda wildcards: describe(SPECS[wildcards.shard]),
+        # Words for the console. Derived from the input, hence no trigger: other words must not repeat a shard either.
+        what=lambda wildcards, input: describe(SPECS[wildcards.shard]),
     message:
         "Shard {wildcards.shard}: {params.what}"
     script:

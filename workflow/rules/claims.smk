@@ -1,10 +1,9 @@
 # The judgement: nothing is scored before every shard passed the integrity gate. No torch in here.
-TABLE_NAMES = ["runs", "steps", "heads"]
 
 
 rule integrity:
     input:
-        logs=expand(f"{RESULTS}/{{table}}/{{shard}}.parquet", table=TABLE_NAMES, shard=SPECS),
+        LOG_FILES,
     output:
         report=f"{RESULTS}/integrity.json",
         config=f"{RESULTS}/config.json",
@@ -15,7 +14,7 @@ rule integrity:
         ENVIRONMENT
     threads: 1
     params:
-        config=config,
+        config=canonical_json(config),
     message:
         f"Checking that every shard in {RESULTS} is there, whole, and of this grid"
     script:

@@ -6,7 +6,7 @@ from kvcert.config import resolve
 from kvcert.config_checks import check_known
 from kvcert.errors import KvcertError
 from kvcert.estimate import describe, plan
-from kvcert.files import sha256_json
+from kvcert.files import canonical_json, sha256_json
 from kvcert.grid import shards
 from kvcert.paper.catalogue import FIGURE_SUFFIXES, FIGURES, TABLE_SUFFIXES, TABLES
 
@@ -22,6 +22,7 @@ SPECS = {spec["shard"]: spec for spec in shards(config)}
 CLAIMS = [f"C{number}" for number in range(1, 8)]
 ENVIRONMENT = "../../environment.yml"
 
+LOG_FILES = [f"{RESULTS}/{table}/{shard}.parquet" for table in ("runs", "steps", "heads") for shard in SPECS]
 CLAIM_FILES = [f"{RESULTS}/claims/{claim}.json" for claim in CLAIMS]
 TABLE_FILES = [f"{RESULTS}/tables/{stem}{suffix}" for stem in TABLES for suffix in TABLE_SUFFIXES]
 FIGURE_FILES = [f"{FOLDER}/{stem}{suffix}" for stem in FIGURES for suffix in FIGURE_SUFFIXES]

@@ -12,7 +12,7 @@ rule setup:
         ENVIRONMENT
     threads: 1
     params:
-        models=config["study"]["models"],
+        models=canonical_json(config["study"]["models"]),
     message:
         f"Fetching, checking and converting the models and texts into {CACHE} (once; one to three minutes)"
     script:

@@ -11,8 +11,8 @@ from kvcert.claims.bootstrap import Statistic
 
 def rank_moments(first: np.ndarray, second: np.ndarray, run: np.ndarray, runs: int) -> np.ndarray:
     """(runs, 6) sums of 1, x, y, xx, yy, xy over each run's steps; x and y are mid-ranks scaled to mean 0."""
-    x = rankdata(first) / max(len(first), 1) - 0.5
-    y = rankdata(second) / max(len(second), 1) - 0.5
+    middle, size = (len(first) + 1) / 2, max(len(first), 1)
+    x, y = (rankdata(first) - middle) / size, (rankdata(second) - middle) / size
     columns = (np.ones_like(x), x, y, x * x, y * y, x * y)
     return np.column_stack([np.bincount(run, values, minlength=runs) for values in columns])
 
@@ -24,8 +24,10 @@ def correlation(moments: np.ndarray) -> Statistic:
         n, x, y, xx, yy, xy = (weights @ moments).T
         with np.errstate(divide="ignore", invalid="ignore"):
             top = xy - x * y / n
-            bottom = (xx - x * x / n) * (yy - y * y / n)
-        return ratio(top, np.sqrt(np.maximum(np.nan_to_num(bottom), 0.0)))[:, None]
+            spread = np.stack([xx - x * x / n, yy - y * y / n]) / n
+        # A constant side leaves rounding noise, not a variance.
+        bottom = np.where(np.nan_to_num(spread).min(axis=0) > 1e-14, spread.prod(axis=0), 0.0)
+        return ratio(top / np.where(n > 0, n, 1.0), np.sqrt(bottom))[:, None]
 
     return statistic
 

@@ -49,11 +49,17 @@ class Context:
             try:
                 return resolve(json.loads(path.read_text()))
             except ValueError as error:
-                raise KvcertError(f"{path} is not valid JSON ({error}); name the grid with --config FILE") from None
+                raise KvcertError(
+                    f"{path} is not valid JSON ({error}); name the grid with --config FILE"
+                ) from None
         paths = self._configs or [DEFAULT_CONFIG]
         for path in paths:
             if not path.is_file():
-                hint = "" if self._configs else "; run kvcert in the project's folder, or name one with --config FILE"
+                hint = (
+                    ""
+                    if self._configs
+                    else "; run kvcert in the project's folder, or name one with --config FILE"
+                )
                 raise KvcertError(f"no configuration at {path}{hint}")
         return load(*paths)
 
@@ -66,7 +72,9 @@ class Context:
         """The results folder, or a clear line when there is none."""
         results = self.results
         if not results.is_dir():
-            raise KvcertError(f"no results at {results}; run `make reproduce` or `make smoke`, or name --results DIR")
+            raise KvcertError(
+                f"no results at {results}; run `make reproduce` or `make smoke`, or name --results DIR"
+            )
         return results
 
     def with_overlay(self, path: str) -> Context:

@@ -10,6 +10,7 @@ from pathlib import Path
 from kvcert.commands.command import Command
 from kvcert.commands.context import Context
 from kvcert.errors import KvcertError
+from kvcert.files import write_atomic
 from kvcert.grid import shards
 
 PILOT = "config/pilot.yaml"
@@ -28,7 +29,9 @@ def shard(args: argparse.Namespace, context: Context) -> None:
     if args.name not in specs:
         near = difflib.get_close_matches(args.name, specs, n=3, cutoff=0.3)
         hint = f"; near: {', '.join(near)}" if near else ""
-        raise KvcertError(f"no shard {args.name!r} in this grid of {len(specs)}{hint}; `kvcert cells --shards` lists them")
+        raise KvcertError(
+            f"no shard {args.name!r} in this grid of {len(specs)}{hint}; `kvcert cells --shards` lists them"
+        )
     from kvcert.runner.shard import run_shard
 
     run_shard(specs[args.name], context.config["run"], not args.quiet)
@@ -37,7 +40,9 @@ def shard(args: argparse.Namespace, context: Context) -> None:
 def pilot(args: argparse.Namespace, context: Context) -> None:
     """Run the pilot's own grid through the same functions and summarise it."""
     if not Path(args.overlay).is_file():
-        raise KvcertError(f"no pilot overlay at {args.overlay}; run kvcert in the project's folder, or name --overlay FILE")
+        raise KvcertError(
+            f"no pilot overlay at {args.overlay}; run kvcert in the project's folder, or name --overlay FILE"
+        )
     context = context.with_overlay(args.overlay)
     config = context.config
     from kvcert.registry.pilot import summarise
@@ -47,31 +52,41 @@ def pilot(args: argparse.Namespace, context: Context) -> None:
         from kvcert.runner.shard import run_shard
 
         prepare_all(config)
-        todo = [spec for spec in shards(config) if not (context.results / "runs" / f"{spec['shard']}.parquet").is_file()]
+        todo = [
+            spec
+            for spec in shards(config)
+            if not (context.results / "runs" / f"{spec['shard']}.parquet").is_file()
+        ]
         for number, spec in enumerate(todo, 1):
             started = time.monotonic()
             print(f"pilot {number}/{len(todo)}: {spec['shard']}", flush=True)
             run_shard(spec, config["run"], not args.quiet)
             print(f"  {time.monotonic() - started:.0f} s", flush=True)
-    outcome = summarise(context.results, config)
-    if outcome is not None:
-        print(outcome)
+    summary = summarise(context.results, config)
+    print(summary)
+    if args.output:
+        write_atomic(Path(args.output), summary.rstrip("\n") + "\n")
 
 
 def unlock(args: argparse.Namespace, context: Context) -> None:
     """Clear locks whose holder is gone."""
     from kvcert.unlock import clear_stale
 
-    print(clear_stale(context.root) or "no stale lock")
+    print(clear_stale(context.root))
 
 
 def _shard_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="model.task.length.part, as `kvcert cells --shards` lists them")
+    parser.add_argument(
+        "name", metavar="NAME", help="model.task.length.part, as `kvcert cells --shards` lists them"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress lines")
 
 
 def _pilot_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--overlay", metavar="FILE", default=PILOT, help="the pilot's overlay (default: %(default)s)")
+    parser.add_argument(
+        "--overlay", metavar="FILE", default=PILOT, help="the pilot's overlay (default: %(default)s)"
+    )
+    parser.add_argument("--output", metavar="FILE", help="also write the summary (Markdown) to a file")
     parser.add_argument("--summarise-only", action="store_true", help="summarise finished shards, run none")
     parser.add_argument("--quiet", action="store_true", help="no progress lines")
 

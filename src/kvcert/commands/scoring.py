@@ -19,7 +19,11 @@ def check(args: argparse.Namespace, context: Context) -> None:
 
 
 def _counts(report: dict[str, object]) -> str:
-    numbers = [f"{value:,} {key}" for key, value in report.items() if isinstance(value, int) and not isinstance(value, bool)]
+    numbers = [
+        f"{value:,} {key}"
+        for key, value in report.items()
+        if isinstance(value, int) and not isinstance(value, bool)
+    ]
     return ", ".join(numbers) or "all shards"
 
 
@@ -41,7 +45,7 @@ def freeze(args: argparse.Namespace, context: Context) -> None:
     """Freeze the registration."""
     from kvcert import registry
 
-    print(registry.freeze(context.root, context.config) or "frozen")
+    print(registry.freeze(context.root, context.config))
 
 
 def verify(args: argparse.Namespace, context: Context) -> None:
@@ -53,7 +57,9 @@ def verify(args: argparse.Namespace, context: Context) -> None:
 
 
 def _score_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("claims", metavar="CLAIM", nargs="*", type=one_of(CLAIMS, "claim"), help="C1 … C7 (default: all)")
+    parser.add_argument(
+        "claims", metavar="CLAIM", nargs="*", type=one_of(CLAIMS, "claim"), help="C1 … C7 (default: all)"
+    )
 
 
 COMMANDS = (

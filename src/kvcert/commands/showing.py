@@ -66,7 +66,9 @@ def _figure_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _cell_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--shards", action="store_true", help="one line per shard, by name, for use in scripts")
+    parser.add_argument(
+        "--shards", action="store_true", help="one line per shard, by name, for use in scripts"
+    )
 
 
 def _schema_options(parser: argparse.ArgumentParser) -> None:
@@ -74,9 +76,16 @@ def _schema_options(parser: argparse.ArgumentParser) -> None:
 
 
 COMMANDS = (
-    Command("tables", "write every table (CSV, Markdown, LaTeX) from the logs and the scores", tables, _table_options),
+    Command(
+        "tables",
+        "write every table (CSV, Markdown, LaTeX) from the logs and the scores",
+        tables,
+        _table_options,
+    ),
     Command("figures", "draw every figure (PDF, PNG) from the logs and the scores", figures, _figure_options),
     Command("verdicts", "print the verdict table", verdicts),
-    Command("cells", "what the grid holds, what is done, and how long the rest should take", cells, _cell_options),
+    Command(
+        "cells", "what the grid holds, what is done, and how long the rest should take", cells, _cell_options
+    ),
     Command("schema", "write docs/schema.md from the log schema", schema, _schema_options),
 )

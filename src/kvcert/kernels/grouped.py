@@ -30,7 +30,8 @@ def decode_grouped(
     seen = inside[:, :, None, None] & causal
     logits = logits.masked_fill(~seen, float("-inf")).view(rows, groups, -1, end)
     lse = logits.logsumexp(-1)
-    p = (logits - lse[..., None]).exp().masked_fill(~seen.expand(-1, -1, heads // groups, -1, -1).reshape_as(logits), 0.0)
+    unseen = ~seen.expand(-1, -1, heads // groups, -1, -1).reshape_as(logits)
+    p = logits.softmax(-1).masked_fill(unseen, 0.0)  # more digits near p = 1 than exp(logits - lse)
 
     def shape(*planes: Tensor) -> Tensor:
         return torch.stack([x.reshape(rows, heads, steps) for x in planes])

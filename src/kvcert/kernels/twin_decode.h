@@ -105,7 +105,7 @@ template <bool CERT, class T> inline void decode_block(const DecodeArgs& a, Scra
     const float* o = z.sums + i * wide; const float* b = q1 + i * wide; float oq = 0.f, oo = 0.f;
     Moments s{st[i].m, sum(st[i].l), sum(st[i].w2), sum(st[i].q0), sum(st[i].q2), peak(st[i].r), peak(st[i].ms)};
     const float inv = s.l == 0.f ? 0.f : 1.f / s.l; float* out = a.out + place(i) * dim;
-    for (int d = 0; d < dim; ++d) { const float x = o[d] * inv; oq += x * b[d]; oo += x * x; out[d] = x + (mid ? mid[d] : 0.f); }
+    for (int d = 0; d < dim; ++d) { const float x = o[d] * inv; oq += x * b[d]; oo += x * x; out[d] = x + (mid && s.l != 0.f ? mid[d] : 0.f); }
     const Certificate c = finish(s, CERT ? oq : 0.f, oo, a.level);
     const float row[STATS] = {c.lse, c.variance, c.bound, c.radius, c.guarded, c.ess, c.p_max, c.p_sampled};
     for (int x = 0; x < (CERT ? STATS : 1); ++x) a.stats[x * plane + place(i)] = row[x];

@@ -45,7 +45,9 @@ def markdown() -> str:
     """The whole page as Markdown."""
     parts = [PREFACE]
     for name, schema in TABLES.items():
-        parts.append(f"## `{name}`\n\n{GRAIN[name]}\n\n| column | type | null | meaning |\n|---|---|---|---|\n")
+        parts.append(
+            f"## `{name}`\n\n{GRAIN[name]}\n\n| column | type | null | meaning |\n|---|---|---|---|\n"
+        )
         for field in schema:
             text = (field.metadata or {}).get(b"description", b"").decode()
             null = "yes" if field.nullable else "no"

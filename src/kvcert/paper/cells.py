@@ -54,7 +54,9 @@ def summarise(results: Path, config: dict[str, Any]) -> list[dict[str, Any]]:
     cells: dict[tuple[str, str, int], dict[str, Any]] = {}
     for spec in shards(config):
         key = (spec["model"]["name"], spec["task"]["name"], spec["task"]["length"])
-        cell = cells.setdefault(key, {"total": 0, "runs": 0, "examples": 0, "done_examples": 0, "seconds": 0.0, "states": {}})
+        cell = cells.setdefault(
+            key, {"total": 0, "runs": 0, "examples": 0, "done_examples": 0, "seconds": 0.0, "states": {}}
+        )
         where = state(results, spec)
         cell["total"] += 1
         cell["runs"] += len(expected_run_ids(spec))
@@ -75,17 +77,35 @@ def summarise(results: Path, config: dict[str, Any]) -> list[dict[str, Any]]:
 def print_cells(results: Path, config: dict[str, Any], file: TextIO | None = None) -> None:
     """Print one line per (model, task, length), and the sum."""
     rows = summarise(results, config)
-    table = Table(title=f"Cells of the grid, results in {results}", title_justify="left", box=SIMPLE_HEAD, pad_edge=False, show_footer=True)
+    table = Table(
+        title=f"Cells of the grid, results in {results}",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        show_footer=True,
+    )
     lefts = [row["left"] for row in rows]
     total = None if any(left is None for left in lefts) else sum(lefts)
     done = sum(row["states"].get(DONE, 0) for row in rows)
-    footers = ("all", "", "", f"{done}/{sum(r['total'] for r in rows)}", f"{sum(r['examples'] for r in rows):,}",
-               f"{sum(r['runs'] for r in rows):,}", duration(sum(r["seconds"] for r in rows)), duration(total), "")  # fmt: skip
+    examples, runs, spent = (sum(row[name] for row in rows) for name in ("examples", "runs", "seconds"))
+    footers: tuple[str, ...] = (
+        "all",
+        "",
+        "",
+        f"{done}/{sum(row['total'] for row in rows)}",
+        f"{examples:,}",
+        f"{runs:,}",
+    )
+    footers += (duration(spent), duration(total), "")
     names = ("model", "task", "length", "shards", "examples", "runs", "spent", "left", "note")
     for name, footer in zip(names, footers, strict=True):
-        table.add_column(name, footer=footer, justify="left" if name in ("model", "task", "note") else "right")
+        table.add_column(
+            name, footer=footer, justify="left" if name in ("model", "task", "note") else "right"
+        )
     for row in rows:
-        note = ",\n".join(f"{count} {name}" for name, count in row["states"].items() if name in (STALE, DAMAGED))
+        note = ",\n".join(
+            f"{count} {name}" for name, count in row["states"].items() if name in (STALE, DAMAGED)
+        )
         table.add_row(
             row["model"], row["task"], f"{row['length']:,}", f"{row['states'].get(DONE, 0)}/{row['total']}",
             f"{row['examples']:,}", f"{row['runs']:,}", duration(row["seconds"]), duration(row["left"]), note,

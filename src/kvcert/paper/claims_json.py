@@ -29,7 +29,11 @@ def reason(claim: Claim | None, key: str) -> str:
 
 def parts(claim: Claim, deciding_only: bool = True) -> list[dict[str, Any]]:
     """The registered lines of a claim; the claim's own value where it lists none."""
-    listed = [part for part in claim.get("parts") or [] if not deciding_only or part.get("role", "decides") == "decides"]
+    listed = [
+        part
+        for part in claim.get("parts") or []
+        if not deciding_only or part.get("role", "decides") == "decides"
+    ]
     if listed:
         return listed
     keys = ("value", "ci_low", "ci_high", "threshold")
@@ -46,7 +50,9 @@ def paper_number(claim: Claim, part: str) -> float | None:
 def paper_text(claim: Claim) -> str:
     """What the paper reports, short: verdict and number, `survived 0.97`."""
     number = finite(claim.get("paper_number"))
-    return f"{claim.get('paper_verdict') or 'unknown'}{'' if number is None or number == 0 else f' {number:g}'}"
+    return (
+        f"{claim.get('paper_verdict') or 'unknown'}{'' if number is None or number == 0 else f' {number:g}'}"
+    )
 
 
 def strata(claim: Claim | None) -> pd.DataFrame:

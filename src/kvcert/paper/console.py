@@ -17,14 +17,19 @@ from kvcert.paper.claims_json import paper_text
 from kvcert.paper.logs import CLAIMS, read_claims
 
 #: Mark and colour of a verdict: told apart by the mark and the word, the colour only helps.
-MARKS = {"survived": ("✓", "green"), "killed": ("✗", "red"), "underpowered": ("?", "yellow"), "not-run": ("–", "dim")}
+MARKS = {
+    "survived": ("✓", "green"),
+    "killed": ("✗", "red"),
+    "underpowered": ("?", "yellow"),
+    "not-run": ("–", "dim"),
+}
 #: Width used when the output is no terminal: a log file or a pipe.
 PLAIN_WIDTH = 100
 
 
 def number(value: Any, digits: int = 3) -> str:
     """A float for people: `0.974`, `−0.013`, `∞`, and `–` for none."""
-    if value is None or isinstance(value, float) and math.isnan(value):
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, str):  # infinities are text in the claims' JSON
         value = float(value)
@@ -54,14 +59,20 @@ def plain_console(file: TextIO | None = None) -> Console:
 
 def verdict_table(claims: dict[str, dict[str, Any]]) -> Table:
     """The seven verdicts as a rich table of at most 100 columns."""
-    table = Table(title="Verdicts", title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = Table(
+        title="Verdicts", title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
+    )
     for name in ("claim", "value", "95 % interval", "line", "runs", "verdict", "decisive", "paper"):
         right = name in ("value", "95 % interval", "line", "runs")
         table.add_column(name, justify="right" if right else "left", no_wrap=name not in ("claim", "verdict"))
     for key, claim in claims.items():
         verdict = claim.get("verdict") or "not-run"
         color = MARKS.get(verdict.split()[0], ("", ""))[1]
-        same = {True: "= ", False: "≠ "}.get(claim.get("agrees"), "  ")
+        same = (
+            {True: "= ", False: "≠ "}.get(bool(claim["agrees"]), "")
+            if claim.get("agrees") is not None
+            else "  "
+        )
         table.add_row(
             f"{key} {short_title(claim)}", number(claim.get("value")), interval(claim.get("ci_low"), claim.get("ci_high")),
             number(claim.get("threshold"), 2), f"{claim.get('n_runs') or 0:,}", Text(mark(verdict), style=color),
@@ -87,7 +98,9 @@ def print_verdicts(results: Path, file: TextIO | None = None) -> None:
     """
     claims = read_claims(Path(results))
     if not claims:
-        raise KvcertError(f"no scored claims in {results}/claims; run `kvcert score` (or `make reproduce`) first")
+        raise KvcertError(
+            f"no scored claims in {results}/claims; run `kvcert score` (or `make reproduce`) first"
+        )
     console = plain_console(file)
     console.print(verdict_table(claims))
     missing = [key for key in CLAIMS if key not in claims]

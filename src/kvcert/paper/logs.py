@@ -19,7 +19,9 @@ from kvcert.logs.schema import TABLES
 CLAIMS = tuple(f"C{number}" for number in range(1, 8))
 
 
-def read(results: Path, table: str, columns: Sequence[str], filter: ds.Expression | None = None) -> pd.DataFrame:
+def read(
+    results: Path, table: str, columns: Sequence[str], filter: ds.Expression | None = None
+) -> pd.DataFrame:
     """Chosen columns of every shard of `table` (`runs`, `steps`, `heads`), in the order of the shards' names.
 
     A table without files gives an empty frame with the right columns; a damaged file is a one-line error.
@@ -33,7 +35,9 @@ def read(results: Path, table: str, columns: Sequence[str], filter: ds.Expressio
         return ds.dataset(files, schema=schema).to_table(columns=list(columns), filter=filter).to_pandas()
     except (pa.ArrowException, OSError) as error:
         reason = " ".join(str(error).split())[:160]
-        raise KvcertError(f"{results}/{table}: cannot be read ({reason}); delete the damaged shard and rerun it") from None
+        raise KvcertError(
+            f"{results}/{table}: cannot be read ({reason}); delete the damaged shard and rerun it"
+        ) from None
 
 
 def read_claims(results: Path) -> dict[str, dict[str, Any]]:
@@ -87,9 +91,13 @@ class Logs:
     def steps(self) -> pd.DataFrame:
         """Steps of the valid token-forced Poisson runs with something evicted, with the run's keys and its `cell`."""
         columns = ["run_id", "step", "certificate", "error", "units"]
-        steps = read(self.results, "steps", columns, ds.field("certificate").is_valid() & (ds.field("units") > 0))
+        steps = read(
+            self.results, "steps", columns, ds.field("certificate").is_valid() & (ds.field("units") > 0)
+        )
         runs = self.runs
-        keep = (runs["regime"] == "forced") & (runs["policy"] == "poisson") & runs["valid"] & ~runs["identity"]
+        keep = (
+            (runs["regime"] == "forced") & (runs["policy"] == "poisson") & runs["valid"] & ~runs["identity"]
+        )
         keep &= (runs["scorer"] == self.scorer) if self.scorer else True
         names = ["model", "task", "length", "example", "setting", "budget", "draw", "cell"]
         steps = steps.join(runs[keep].set_index("run_id")[names], on="run_id", how="inner")

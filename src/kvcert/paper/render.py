@@ -51,7 +51,7 @@ class Table:
 
 def text(value: Any, digits: int = 3) -> str:
     """A value for people: rounded, thousands grouped, `–` for nothing."""
-    if value is None or value is pd.NA or isinstance(value, float) and math.isnan(value):
+    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
         return "–"
     if isinstance(value, (bool,)) or type(value).__name__ == "bool":
         return "yes" if value else "no"
@@ -59,7 +59,7 @@ def text(value: Any, digits: int = 3) -> str:
         return value
     if isinstance(value, float) and math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    if isinstance(value, float) or hasattr(value, "dtype") and value.dtype.kind == "f":
+    if isinstance(value, float) or (hasattr(value, "dtype") and value.dtype.kind == "f"):
         return (f"{value:g}" if digits < 0 else f"{value:,.{digits}f}").replace("-", "−")
     return f"{value:,}".replace("-", "−")
 
@@ -118,7 +118,9 @@ def write(table: Table, folder: Path, stem: str, caption: str) -> list[Path]:
 
 def _right(column: pd.Series) -> bool:
     """Numbers are set flush right, truth values and text flush left."""
-    return len(column) > 0 and pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+    return (
+        len(column) > 0 and pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+    )
 
 
 def _rows(table: Table, names: list[str]) -> list[list[str]]:

@@ -43,9 +43,14 @@ def cluster_mean(frame: pd.DataFrame, column: str, seed: int = 2607) -> tuple[fl
     n, values = len(means), means.to_numpy(float)
     if n == 0:
         return (float("nan"),) * 3 + (0,)
-    clusters = pd.DataFrame({"stratum": means.index.get_level_values("task").astype(str), "cluster": range(n)})
+    clusters = pd.DataFrame(
+        {"stratum": means.index.get_level_values("task").astype(str), "cluster": range(n)}
+    )
     estimates = estimate(
-        clusters, lambda weights: (weights @ values / weights.sum(axis=1))[:, None], ["mean"], Plan(0.95, RESAMPLES, seed)
+        clusters,
+        lambda weights: (weights @ values / weights.sum(axis=1))[:, None],
+        ["mean"],
+        Plan(0.95, RESAMPLES, seed),
     )
     low, high = estimates.interval("mean", share=n > 1 and bool(np.isin(values, (0.0, 1.0)).all()))
     return estimates.value("mean"), low, high, n
@@ -56,6 +61,11 @@ def table_of_means(frame: pd.DataFrame, by: Sequence[str], column: str) -> pd.Da
     columns = [*by, "mean", "low", "high", "clusters", "n"]
     rows = []
     for key, part in frame.groupby(list(by), observed=True, sort=True):
-        rows.append((*(key if isinstance(key, tuple) else (key,)), *cluster_mean(part, column), part[column].notna().sum()))
+        rows.append(
+            (
+                *(key if isinstance(key, tuple) else (key,)),
+                *cluster_mean(part, column),
+                part[column].notna().sum(),
+            )
+        )
     return pd.DataFrame(rows, columns=columns)
-

@@ -29,7 +29,9 @@ def coverage(logs: Logs) -> Table:
     scored = coverage_strata(logs.claims.get("C1"))
     scored = scored[scored["by"].isin(["budget", "budget x task"])]
     rows = []
-    for (last, group, budget), part in scored.groupby([scored["group"] == "all", "group", "budget"], sort=True):
+    for (last, group, budget), part in scored.groupby(
+        [scored["group"] == "all", "group", "budget"], sort=True
+    ):
         values = part.set_index("measure")
         row: dict[str, Any] = {"task": group, "budget": budget}
         for column, measure in (("c1a", "C1a"), ("c1b", "C1b")):
@@ -39,14 +41,18 @@ def coverage(logs: Logs) -> Table:
         steps = logs.steps[logs.steps["budget"] == budget]
         row |= tightness(steps if last else steps[steps["cell"] == group])
         rows.append(row | {"runs": int(part["n_runs"].max()), "examples": int(part["n_clusters"].max())})
-    return Table(pd.DataFrame(rows, columns=list(COLUMNS)), COLUMNS, {"budget": -1, "kappa95": 2, "sharpness": 2})
+    return Table(
+        pd.DataFrame(rows, columns=list(COLUMNS)), COLUMNS, {"budget": -1, "kappa95": 2, "sharpness": 2}
+    )
 
 
 def tightness(steps: pd.DataFrame) -> dict[str, Any]:
     """κ95 and sharpness of the step certificate at one budget; within an example its runs weigh the same."""
     ratio = error_ratio(steps["error"].to_numpy(float), steps["certificate"].to_numpy(float))
     example = steps.groupby(["model", "task", "length", "example"])
-    weight = 1.0 / (steps.groupby("run_id")["step"].transform("size") * example["run_id"].transform("nunique"))
+    weight = 1.0 / (
+        steps.groupby("run_id")["step"].transform("size") * example["run_id"].transform("nunique")
+    )
     middle = weighted_quantile(ratio, weight.to_numpy(float), 0.5)
     return {
         "kappa95": weighted_quantile(ratio, weight.to_numpy(float), 0.95),
@@ -55,4 +61,4 @@ def tightness(steps: pd.DataFrame) -> dict[str, Any]:
 
 
 def _get(values: pd.DataFrame, measure: str, column: str) -> float:
-    return float(values.at[measure, column]) if measure in values.index else float("nan")
+    return float(values[column].get(measure, float("nan")))

@@ -23,7 +23,14 @@ def accuracy(logs: Logs) -> Table:
     """Mean score of the valid free runs, draws averaged within an example, with cluster bootstrap intervals."""
     frame = table_of_means(logs.free, [*CELL, "setting", "policy", "scorer", "budget"], "score")
     frame = frame.rename(columns={"clusters": "examples", "n": "runs"})
-    titles = KEY_TITLES | {"budget": "budget", "mean": "score", "low": "low", "high": "high", "examples": "examples", "runs": "runs"}
+    titles = KEY_TITLES | {
+        "budget": "budget",
+        "mean": "score",
+        "low": "low",
+        "high": "high",
+        "examples": "examples",
+        "runs": "runs",
+    }
     return Table(frame, titles, BUDGET)
 
 
@@ -49,15 +56,34 @@ def summary(logs: Logs) -> Table:
     runs = logs.runs
     items: list[tuple[str, str]] = [("shards", f"{runs['shard'].nunique():,}")]
     items += [(name, f"{_rows(logs, name):,}") for name in TABLES]
-    items += [(f"runs, {regime}", f"{count:,}") for regime, count in runs["regime"].value_counts().sort_index().items()]
+    items += [
+        (f"runs, {regime}", f"{count:,}")
+        for regime, count in runs["regime"].value_counts().sort_index().items()
+    ]
     items.append(("runs, invalid", f"{int((~runs['valid'].astype(bool)).sum()):,}"))
-    items += [(f"invalid: {why}", f"{count:,}") for why, count in runs["invalid_reason"].value_counts().sort_index().items()]
+    items += [
+        (f"invalid: {why}", f"{count:,}")
+        for why, count in runs["invalid_reason"].value_counts().sort_index().items()
+    ]
     identity = runs["identity"].astype(bool) & (runs["policy"] != "full")
     items.append(("runs with nothing evicted (full cache excepted)", f"{int(identity.sum()):,}"))
     items.append(("examples", f"{len(runs[['model', 'task', 'length', 'example']].drop_duplicates()):,}"))
-    for name in ("model", "task", "length", "setting", "policy", "scorer", "backend", "device", "dtype", "threads"):
+    for name in (
+        "model",
+        "task",
+        "length",
+        "setting",
+        "policy",
+        "scorer",
+        "backend",
+        "device",
+        "dtype",
+        "threads",
+    ):
         items.append((name, ", ".join(str(value) for value in sorted(runs[name].unique())) or "none"))
-    status = {str((claim.get("registration") or {}).get("status", "unknown")) for claim in logs.claims.values()}
+    status = {
+        str((claim.get("registration") or {}).get("status", "unknown")) for claim in logs.claims.values()
+    }
     items.append(("registration", ", ".join(sorted(status)) or "not scored"))
     items += _versions(runs["versions"])
     return Table(pd.DataFrame(items, columns=["item", "value"]), {"item": "item", "value": "value"})
@@ -67,7 +93,9 @@ def _rows(logs: Logs, table: str) -> int:
     try:
         return sum(pq.read_metadata(path).num_rows for path in (logs.results / table).glob("*.parquet"))
     except (pa.ArrowException, OSError) as error:
-        raise KvcertError(f"{logs.results}/{table}: a file cannot be read ({error}); run `kvcert check`") from None
+        raise KvcertError(
+            f"{logs.results}/{table}: a file cannot be read ({error}); run `kvcert check`"
+        ) from None
 
 
 def _versions(column: pd.Series) -> list[tuple[str, str]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pandas as pd
 
-from kvcert.paper.console import mark, short_title
 from kvcert.paper.claims_json import strata
+from kvcert.paper.console import mark, short_title
 from kvcert.paper.logs import Logs
 from kvcert.paper.render import Table
 
@@ -14,21 +14,22 @@ VERDICTS = (
     "decisive", "paper_value", "paper_number", "paper_verdict", "agrees",
 )  # fmt: skip
 VERDICT_TITLES = {
-    "claim": "claim", "title": "what", "part": "nearest line", "value": "value", "ci_low": "low", "ci_high": "high", "threshold": "line",
+    "claim": "claim", "title": "what", "part": "nearest line", "value": "value", "ci_low": "low", "ci_high": "high",
+    "threshold": "line",
     "n_runs": "runs", "n_clusters": "examples", "verdict": "verdict", "decisive": "decisive", "paper_value": "paper",
     "paper_verdict": "paper's verdict", "agrees": "agrees",
 }  # fmt: skip
 
 
 def verdicts(logs: Logs) -> Table:
-    """One row per scored claim; the same columns as results/verdicts.csv."""
+    """One row per scored claim: the columns of results/verdicts.csv, the nearest line's name and the paper's number."""
     rows = [{name: claim.get(name) for name in VERDICTS} for claim in logs.claims.values()]
     frame = pd.DataFrame(rows, columns=list(VERDICTS))
     for name in ("value", "ci_low", "ci_high", "threshold", "paper_number"):
         frame[name] = pd.to_numeric(frame[name], errors="coerce")
     for name in ("n_runs", "n_clusters"):
         frame[name] = frame[name].astype("Int64")
-    titles = [short_title(row) for row in frame.to_dict("records")]
+    titles = [short_title(claim) for claim in logs.claims.values()]
     return Table(frame, VERDICT_TITLES, people=frame.assign(verdict=frame["verdict"].map(mark), title=titles))
 
 
@@ -61,10 +62,18 @@ def failures(logs: Logs) -> Table:
     """
     keys = ["model", "task", "length", "setting"]
     free = logs.free[logs.free["fail"].notna()]
-    full = free[free["policy"] == "full"].set_index([*keys, "example"])["fail"].astype(bool).rename("full_fail")
-    runs = free[free["policy"] == "poisson"].join(full, on=[*keys, "example"], how="inner").reset_index(drop=True)
+    full = (
+        free[free["policy"] == "full"].set_index([*keys, "example"])["fail"].astype(bool).rename("full_fail")
+    )
+    runs = (
+        free[free["policy"] == "poisson"]
+        .join(full, on=[*keys, "example"], how="inner")
+        .reset_index(drop=True)
+    )
     fail, inherent = runs["fail"].astype(bool), runs["full_fail"].astype(bool)
-    runs = runs.assign(failed=fail, cache_induced=fail & ~inherent, inherent=fail & inherent, full_failed=inherent)
+    runs = runs.assign(
+        failed=fail, cache_induced=fail & ~inherent, inherent=fail & inherent, full_failed=inherent
+    )
     groups = runs.groupby([*keys, "budget"], observed=True, sort=True)
     counted = ["failed", "cache_induced", "inherent", "full_failed"]
     frame = groups[counted].sum().astype(int).assign(runs=groups.size()).reset_index()

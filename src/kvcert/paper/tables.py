@@ -30,7 +30,9 @@ def build(logs: Logs, stem: str) -> Table:
     return BUILDERS[stem](logs)
 
 
-def write_all(results: Path, config: dict[str, Any] | None = None, stems: Sequence[str] | None = None) -> list[Path]:
+def write_all(
+    results: Path, config: dict[str, Any] | None = None, stems: Sequence[str] | None = None
+) -> list[Path]:
     """Write {results}/tables/{stem}.csv, .md and .tex for every table, or for those named; returns the paths.
 
     Parameters

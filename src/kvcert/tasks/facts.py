@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from kvcert.errors import KvcertError
 from kvcert.sources import ESSAYS, SYNTHETIC
@@ -20,7 +20,7 @@ class Facts(Task):
 
     name = "facts"
     about = "who lives in which city, hidden in essays"
-    params = {
+    params: ClassVar[dict[str, Param]] = {
         "facts": Param(2, "how many persons are hidden", 1, 30),
         "ask": Param(1, "how many of them are asked for", 1, 4),
     }
@@ -28,7 +28,9 @@ class Facts(Task):
     def check_params(self, params: dict[str, Any]) -> dict[str, Any]:
         checked = super().check_params(params)
         if checked["ask"] > checked["facts"]:
-            raise KvcertError(f"task facts: params.ask: {checked['ask']} is more than params.facts ({checked['facts']})")
+            raise KvcertError(
+                f"task facts: params.ask: {checked['ask']} is more than params.facts ({checked['facts']})"
+            )
         return checked
 
     def make(self, stream: Stream, room: Room, params: dict[str, Any], draw: Draw) -> Example | None:
@@ -45,7 +47,9 @@ class Facts(Task):
                 draw.index,
                 "Read the text and remember in which city each person lives.",
                 context,
-                f"In which cities do {who} live, in this order?" if several else f"In which city does {who} live?",
+                f"In which cities do {who} live, in this order?"
+                if several
+                else f"In which city does {who} live?",
                 f"{who} live in" if several else f"{who} lives in the city of",
                 tuple(cities[person] for person in asked),
                 f"{SYNTHETIC}; background: {ESSAYS.attribution}",

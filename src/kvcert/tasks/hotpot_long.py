@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from kvcert.sources import HOTPOTQA
 from kvcert.tasks import register, texts
@@ -21,10 +21,16 @@ class HotpotLong(Task):
 
     name = "hotpot_long"
     about = "two-hop HotpotQA question over its paragraphs and distractors"
-    params = {
-        "answer_words": Param(3, "longest accepted answer, in words (the answer must fit the new tokens)", 1, 12),
-        "cue_words": Param(4, "words of the text before the answer that begin the reply; 0: a fixed phrase", 0, 12),
-        "distractors": Param("other", "paragraphs of other questions, or this question's own", choices=("other", "own")),
+    params: ClassVar[dict[str, Param]] = {
+        "answer_words": Param(
+            3, "longest accepted answer, in words (the answer must fit the new tokens)", 1, 12
+        ),
+        "cue_words": Param(
+            4, "words of the text before the answer that begin the reply; 0: a fixed phrase", 0, 12
+        ),
+        "distractors": Param(
+            "other", "paragraphs of other questions, or this question's own", choices=("other", "own")
+        ),
     }
 
     def make(self, stream: Stream, room: Room, params: dict[str, Any], draw: Draw) -> Example | None:
@@ -49,7 +55,9 @@ class HotpotLong(Task):
                 HOTPOTQA.attribution,
             )
 
-        return paragraphs(stream, room, [_titled(item) for item in entry["gold"]], [_titled(item) for item in others], build)
+        return paragraphs(
+            stream, room, [_titled(item) for item in entry["gold"]], [_titled(item) for item in others], build
+        )
 
 
 def _titled(paragraph: tuple[str, str]) -> str:

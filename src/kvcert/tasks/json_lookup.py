@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, ClassVar
 
 from kvcert.sources import ESSAYS, SYNTHETIC
 from kvcert.tasks import register, texts
@@ -27,14 +27,19 @@ class JsonLookup(Task):
 
     name = "json_lookup"
     about = "a field of one of k nested JSON records in essays"
-    params = {"records": Param(3, "how many records are hidden", 1, 12)}
+    params: ClassVar[dict[str, Param]] = {"records": Param(3, "how many records are hidden", 1, 12)}
 
     def make(self, stream: Stream, room: Room, params: dict[str, Any], draw: Draw) -> Example | None:
         k = params["records"]
         persons, cities = stream.sample(FIRST_NAMES, k), stream.sample(CITIES, k)
         jobs, colours = stream.sample(JOBS, k), stream.sample(COLOURS, k)
-        records = [
-            {"name": person, "home": {"city": city, "floor": 1 + stream.below(9)}, "work": {"job": job}, "car": {"colour": colour}}
+        records: list[dict[str, Any]] = [
+            {
+                "name": person,
+                "home": {"city": city, "floor": 1 + stream.below(9)},
+                "work": {"job": job},
+                "car": {"colour": colour},
+            }
             for person, city, job, colour in zip(persons, cities, jobs, colours, strict=True)
         ]
         record = stream.choice(records)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from kvcert.sources import ESSAYS, SYNTHETIC
 from kvcert.tasks import register, texts
@@ -19,7 +19,7 @@ class Niah(Task):
 
     name = "niah"
     about = "one of k numbers hidden in essays"
-    params = {
+    params: ClassVar[dict[str, Param]] = {
         "needles": Param(1, "how many numbers are hidden", 1, len(ANIMALS)),
         "digits": Param(7, "digits of each number", 3, 9),
     }

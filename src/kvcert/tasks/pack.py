@@ -9,7 +9,11 @@ from kvcert.tasks.stream import Stream
 
 
 def plant(
-    stream: Stream, room: Room, sentences: Sequence[str], planted: Sequence[str], build: Callable[[str], Example]
+    stream: Stream,
+    room: Room,
+    sentences: Sequence[str],
+    planted: Sequence[str],
+    build: Callable[[str], Example],
 ) -> Example | None:
     """Put `planted` statements between the sentences of a random stretch of text, so that the prompt fills the room.
 
@@ -24,9 +28,7 @@ def plant(
     start = stream.below(max(1, len(sentences) - room.length))
     depths = sorted(stream.below(10_000) for _ in planted)
     words = [
-        (word, end)
-        for sentence in sentences[start : start + room.length]
-        for word, end in _marked(sentence)
+        (word, end) for sentence in sentences[start : start + room.length] for word, end in _marked(sentence)
     ][: room.length]
 
     def context(n: int) -> str:
@@ -53,7 +55,9 @@ def paragraphs(
     """Mix `gold` paragraphs with as many `others` as fit, in random order; the last of the others is cut at a word."""
     if room.tokens(build("\n\n".join(gold))) > room.length:
         return None
-    words = [word for number, text in enumerate(others) for word in ((number, piece) for piece in text.split())]
+    words = [
+        word for number, text in enumerate(others) for word in ((number, piece) for piece in text.split())
+    ]
     places = sorted(stream.below(10_000) for _ in gold)
     ordered = stream.shuffled(gold)
 

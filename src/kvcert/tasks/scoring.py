@@ -32,7 +32,10 @@ def token_f1(prediction: str, answer: str) -> float:
 
 def qa_score(prediction: str, answers: Iterable[str]) -> float:
     """Best over the accepted answers of: 1 if contained as whole words, else token F1 (small models are verbose)."""
-    return max((1.0 if contains(prediction, answer) else token_f1(prediction, answer) for answer in answers), default=0.0)
+    return max(
+        (1.0 if contains(prediction, answer) else token_f1(prediction, answer) for answer in answers),
+        default=0.0,
+    )
 
 
 def share_found(prediction: str, answers: Iterable[str]) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from kvcert.sources import SQUAD
 from kvcert.tasks import register, texts
@@ -24,9 +24,13 @@ class SquadLong(Task):
 
     name = "squad_long"
     about = "SQuAD question over its paragraph and others"
-    params = {
-        "answer_words": Param(3, "longest accepted answer, in words (the answer must fit the new tokens)", 1, 12),
-        "cue_words": Param(4, "words of the text before the answer that begin the reply; 0: a fixed phrase", 0, 12),
+    params: ClassVar[dict[str, Param]] = {
+        "answer_words": Param(
+            3, "longest accepted answer, in words (the answer must fit the new tokens)", 1, 12
+        ),
+        "cue_words": Param(
+            4, "words of the text before the answer that begin the reply; 0: a fixed phrase", 0, 12
+        ),
     }
 
     def make(self, stream: Stream, room: Room, params: dict[str, Any], draw: Draw) -> Example | None:

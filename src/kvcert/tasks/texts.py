@@ -19,7 +19,9 @@ def read(folder: Path, name: str) -> Any:
     except FileNotFoundError:
         raise KvcertError(f"text {name}: {path} is missing; run `kvcert prepare` first") from None
     except ValueError:
-        raise KvcertError(f"text {name}: {path} is damaged; delete it and run `kvcert prepare` again") from None
+        raise KvcertError(
+            f"text {name}: {path} is damaged; delete it and run `kvcert prepare` again"
+        ) from None
 
 
 @lru_cache(maxsize=2)
@@ -27,7 +29,9 @@ def essays(folder: Path) -> tuple[str, ...]:
     """All sentences of the essays, in order, whitespace normalised."""
     text = " ".join(read(folder, "essays")["text"].split())
     text = re.sub(r"<[^>]{1,40}>|\[\d+\]", "", text)
-    return tuple(sentence for sentence in re.split(r"(?<=[.!?])\s+", text) if 3 <= len(sentence.split()) <= 60)
+    return tuple(
+        sentence for sentence in re.split(r"(?<=[.!?])\s+", text) if 3 <= len(sentence.split()) <= 60
+    )
 
 
 @lru_cache(maxsize=2)

@@ -29,7 +29,7 @@ enum Wait { RUN, BLOCK, WARP, DONE };
 struct Warp { int arrived = 0, turn = 0; uint64_t slot[2][32]; };
 struct Block {
   dim3 grid, index; int n = 0, arrived = 0, turn = 0, done = 0;
-  std::vector<unsigned char> shared, stacks; std::vector<Warp> warps; std::vector<ucontext_t> context;
+  std::vector<unsigned char> shared; std::vector<Warp> warps; std::vector<ucontext_t> context;
   std::vector<Wait> state; std::vector<int> target; ucontext_t home; const std::function<void()>* body;
 };
 inline Block* block; inline int current; inline dim3 thread;
@@ -52,14 +52,14 @@ template <class T> T exchange(T v, int source) {
 }
 inline void enter() { (*block->body)(); block->state[current] = DONE; ++block->done; swapcontext(&block->context[current], &block->home); }
 inline void run_block(Block& b, unsigned seed) {
-  constexpr size_t STACK = 128 << 10; b.stacks.resize(b.n * STACK);
+  constexpr size_t STACK = 128 << 10; static char* stacks = new char[256 * STACK];  // kept: a page is touched when used
   std::fill(b.shared.begin(), b.shared.end(), 0xff);  // as float: NaN; as int: -1
   b.warps.assign((b.n + 31) / 32, Warp()); b.arrived = b.turn = b.done = 0; block = &b;
   b.context.resize(b.n); b.state.assign(b.n, RUN); b.target.assign(b.n, 0);
   std::vector<int> order(b.n);
   for (int t = 0; t < b.n; ++t) {
     order[t] = t; getcontext(&b.context[t]); b.context[t].uc_link = nullptr;
-    b.context[t].uc_stack.ss_sp = b.stacks.data() + t * STACK; b.context[t].uc_stack.ss_size = STACK;
+    b.context[t].uc_stack.ss_sp = stacks + t * STACK; b.context[t].uc_stack.ss_size = STACK;
     makecontext(&b.context[t], enter, 0);
   }
   std::mt19937 random(seed); if (seed) std::shuffle(order.begin(), order.end(), random);

@@ -7,11 +7,27 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kvcert.paper.figures.bars import categories, points, shifts
-from kvcert.paper.figures.style import BLACK, COLUMN, DOUBLE, POLICIES, SETTINGS, new_figure, nothing, percent, style
+from kvcert.paper.figures.style import (
+    BLACK,
+    COLUMN,
+    DOUBLE,
+    POLICIES,
+    SETTINGS,
+    new_figure,
+    nothing,
+    percent,
+    style,
+)
 from kvcert.paper.logs import Logs
 from kvcert.paper.stats import cluster_mean, table_of_means
 
-LABELS = {"poisson": "Poisson", "topk": "top-k", "random": "random tail", "streaming": "sinks + recent", "full": "full cache"}
+LABELS = {
+    "poisson": "Poisson",
+    "topk": "top-k",
+    "random": "random tail",
+    "streaming": "sinks + recent",
+    "full": "full cache",
+}
 
 
 def draw(logs: Logs) -> Figure:
@@ -21,13 +37,20 @@ def draw(logs: Logs) -> Figure:
         figure, axes = new_figure(COLUMN, 2.0)
         nothing(axes[0, 0], "no valid free-running run")
         return figure
-    settings = [name for name in SETTINGS if (free["setting"] == name).any()] or sorted(free["setting"].unique())
-    figure, axes = new_figure(DOUBLE if len(settings) > 1 else COLUMN, 2.8, columns=len(settings), sharey=True)
+    settings = [name for name in SETTINGS if (free["setting"] == name).any()] or sorted(
+        free["setting"].unique()
+    )
+    figure, axes = new_figure(
+        DOUBLE if len(settings) > 1 else COLUMN, 2.8, columns=len(settings), sharey=True
+    )
     scorers = free.groupby("policy")["scorer"].transform("nunique")
     free = free.assign(policy=free["policy"].where(scorers == 1, free["policy"] + ", " + free["scorer"]))
     evicted = free[free["policy"] != "full"]
     budgets = sorted(evicted["budget"].unique())
-    policies = sorted(evicted["policy"].unique(), key=lambda name: (list(POLICIES).index(name) if name in POLICIES else 99, name))
+    policies = sorted(
+        evicted["policy"].unique(),
+        key=lambda name: (list(POLICIES).index(name) if name in POLICIES else 99, name),
+    )
     for panel, setting in zip(axes[0], settings, strict=True):
         _panel(panel, free[free["setting"] == setting], policies, budgets)
         panel.set_title(SETTINGS.get(setting, setting))
@@ -47,7 +70,9 @@ def _panel(axes: Axes, free: pd.DataFrame, policies: list[str], budgets: list[fl
     for index, (policy, shift) in enumerate(zip(policies, shifts(len(policies)), strict=True)):
         color, shape, line = POLICIES.get(policy, tuple(style(index + 5).values()))
         look = {"color": color, "marker": shape, "linestyle": line}
-        points(axes, budgets, table[table["policy"] == policy], "budget", shift, look, LABELS.get(policy, policy))
+        points(
+            axes, budgets, table[table["policy"] == policy], "budget", shift, look, LABELS.get(policy, policy)
+        )
     if not budgets:
         nothing(axes, "no evicted run in this setting")
         return

@@ -13,8 +13,9 @@ from kvcert.paper.figures.style import COLUMN, DOUBLE, GREY, SETTINGS, new_figur
 from kvcert.paper.logs import Logs
 
 RIVALS = {
-    "certificate": "certificate", "confidence": "low confidence", "two_run": "two-run", "topk_confidence": "top-k's low confidence",
-    "evicted_mass": "evicted mass", "budget": "budget alone", "task": "task alone",
+    "certificate": "certificate", "confidence": "low confidence", "two_run": "two-run",
+    "topk_confidence": "top-k's low confidence", "evicted_mass": "evicted mass",
+    "budget": "budget alone", "task": "task alone",
 }  # fmt: skip
 FORMS = {
     "pooled": "pooled over tasks and budgets",
@@ -31,13 +32,15 @@ def draw(logs: Logs) -> Figure:
         figure, axes = new_figure(COLUMN, 2.0)
         nothing(axes[0, 0], reason(claim, "C6"))
         return figure
-    figure, axes = new_figure(DOUBLE, 4.2, columns=2)
+    figure, axes = new_figure(DOUBLE, 4.6, columns=2)
     table = strata(claim)
     table = table[(table["by"] == "setting") & (table["name"] == setting)].set_index("measure")["mean"]
     for panel, (form, title) in zip(axes[0], FORMS.items(), strict=True):
         _panel(panel, curves[setting], form, table.to_dict())
         panel.set_title(title)
-    figure.suptitle(f"failures of the Poisson design, {SETTINGS.get(setting, setting)} (AUC in the legend)", fontsize=8)
+    figure.suptitle(
+        f"failures of the Poisson design, {SETTINGS.get(setting, setting)} (AUC in the legend)", fontsize=8
+    )
     return figure
 
 
@@ -54,9 +57,11 @@ def _panel(axes: Axes, curves: dict[str, Any], form: str, areas: dict[str, float
         axes.plot(curve["fpr"], curve["tpr"], markevery=marks, label=f"{label}  {area:.2f}", **look)
         drawn = True
     if not drawn:
-        nothing(axes, "no task × budget holds failures of both kinds" if form == "conditional" else "no curve")
+        nothing(
+            axes, "no task × budget holds failures of both kinds" if form == "conditional" else "no curve"
+        )
         return
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, zorder=1)
-    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal", xlabel="inherent failures flagged (share)",
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02),xlabel="inherent failures flagged (share)",
              ylabel="cache-induced failures flagged (share)")  # fmt: skip
     legend_below(axes, 0.45, 2)

@@ -11,7 +11,9 @@ from matplotlib.axes import Axes
 from matplotlib.transforms import ScaledTranslation
 
 
-def points(axes: Axes, order: Sequence[object], table: pd.DataFrame, x: str, shift: float, look: dict, label: str) -> None:
+def points(
+    axes: Axes, order: Sequence[object], table: pd.DataFrame, x: str, shift: float, look: dict, label: str
+) -> None:
     """One line of means with intervals; `shift` moves it sideways so that intervals do not hide each other.
 
     `table` has the columns `x`, `mean`, `low`, `high`; categories of `order` without a row are left out.
@@ -21,7 +23,9 @@ def points(axes: Axes, order: Sequence[object], table: pd.DataFrame, x: str, shi
     part = rows.loc[[order[index] for index in here]]
     at = np.array(here, float) + shift
     mean = part["mean"].to_numpy(float)
-    spread = np.vstack([mean - part["low"].fillna(part["mean"]), part["high"].fillna(part["mean"]) - mean]).clip(min=0)
+    spread = np.vstack(
+        [mean - part["low"].fillna(part["mean"]), part["high"].fillna(part["mean"]) - mean]
+    ).clip(min=0)
     axes.errorbar(at, mean, yerr=spread, label=label, elinewidth=0.9, capsize=1.5, **look)
 
 
@@ -43,4 +47,11 @@ def legend_below(axes: Axes, inches: float, columns: int, **options: Any) -> Non
     figure = axes.get_figure(root=True)
     assert figure is not None
     place = axes.transAxes + ScaledTranslation(0, -inches, figure.dpi_scale_trans)
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=place, ncols=columns, columnspacing=0.9, **options)
+    axes.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=place,
+        ncols=columns,
+        columnspacing=0.9,
+        **options,
+    )

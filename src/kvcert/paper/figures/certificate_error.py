@@ -21,7 +21,12 @@ def draw(logs: Logs) -> Figure:
     usable = steps[np.isfinite(steps["certificate"]) & (steps["certificate"] > 0) & (steps["error"] > 0)]
     if usable.empty:
         figure, axes = new_figure(COLUMN, 2.0)
-        nothing(axes[0, 0], "no token-forced step with a finite certificate" if len(steps) else "no token-forced Poisson step")
+        nothing(
+            axes[0, 0],
+            "no token-forced step with a finite certificate"
+            if len(steps)
+            else "no token-forced Poisson step",
+        )
         return figure
     budgets = sorted(steps["budget"].unique())
     tasks = sorted(steps["cell"].unique())
@@ -35,7 +40,9 @@ def draw(logs: Logs) -> Figure:
         text = f"{len(part):,} steps\n" + _scored(logs, budget, part)
         panel.text(0.03, 0.98, text, transform=panel.transAxes, va="top", fontsize=6.5, zorder=5)
         panel.plot([low, high], [low, high], color=BLACK, linewidth=0.9)
-        panel.set(xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), title=f"budget {percent(budget)}")
+        panel.set(
+            xscale="log", yscale="log", xlim=(low, high), ylim=(low, high), title=f"budget {percent(budget)}"
+        )
         panel.set_xlabel("certificate (relative radius)")
     axes[0, 0].set_ylabel("true relative error")
     handles, labels = axes[0, 0].get_legend_handles_labels()
@@ -55,7 +62,9 @@ def _panel(axes: Axes, usable: pd.DataFrame, tasks: list[str]) -> None:
 def _scored(logs: Logs, budget: float, steps: pd.DataFrame) -> str:
     """C1's own figures for this budget, so that they are those of the table; plain shares where C1 is not scored."""
     found = coverage_strata(logs.claims.get("C1"))
-    found = found[(found["by"] == "budget") & (found["budget"] == budget)].set_index("measure")["mean"]
-    covered = found.get("C1a", (steps["error"] <= steps["certificate"]).mean())
-    rank = found.get("rank correlation", float("nan"))
+    values = (
+        found[(found["by"] == "budget") & (found["budget"] == budget)].set_index("measure")["mean"].to_dict()
+    )
+    covered = values.get("C1a", (steps["error"] <= steps["certificate"]).mean())
+    rank = values.get("rank correlation", float("nan"))
     return f"covered {100 * covered:.1f} %" + (f"\nrank correlation {rank:.2f}" if rank == rank else "")

@@ -10,7 +10,19 @@ from matplotlib.figure import Figure
 
 from kvcert.paper.claims_json import coverage_strata, parts, reason
 from kvcert.paper.figures.bars import categories, legend_below, points, shifts
-from kvcert.paper.figures.style import BLACK, BLUE, COLUMN, DOUBLE, GREEN, GREY, RED, new_figure, nothing, percent, style
+from kvcert.paper.figures.style import (
+    BLACK,
+    BLUE,
+    COLUMN,
+    DOUBLE,
+    GREEN,
+    GREY,
+    RED,
+    new_figure,
+    nothing,
+    percent,
+    style,
+)
 from kvcert.paper.logs import Logs
 
 #: The range that the paper reports for panel means.
@@ -42,7 +54,9 @@ def draw(logs: Logs) -> Figure:
 
 def nominal(claim: dict[str, Any] | None) -> float:
     """The registered rate, from the claim's own line."""
-    return next((float(part["threshold"]) for part in parts(claim or {}) if part.get("threshold") is not None), 0.95)
+    return next(
+        (float(part["threshold"]) for part in parts(claim or {}) if part.get("threshold") is not None), 0.95
+    )
 
 
 def nominal_line(axes: Axes, at: float) -> None:
@@ -57,7 +71,9 @@ def ess_label(band: str) -> str:
 
 def ess_order(table: pd.DataFrame) -> list[str]:
     """Bands from few tokens to many: the claim lists them in order at each budget."""
-    return sorted(table["group"].unique(), key=lambda band: (band[0] == ">", _first_number(band), band[0] != "<"))
+    return sorted(
+        table["group"].unique(), key=lambda band: (band[0] == ">", _first_number(band), band[0] != "<")
+    )
 
 
 def _first_number(band: str) -> float:

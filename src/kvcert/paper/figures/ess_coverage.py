@@ -36,7 +36,9 @@ def draw(logs: Logs) -> Figure:
         _panel(panel, table[table["budget"] == budget], order, nominal(claim))
         panel.set_title(f"budget {percent(budget)}")
     low = min(panel.get_ylim()[0] for panel in axes[0])
-    axes[0, 0].set_ylim(max(-0.02, min(low, nominal(claim) - 0.07)), 1.0 + 0.09 * (1 - max(-0.02, min(low, 0.88))))
+    axes[0, 0].set_ylim(
+        max(-0.02, min(low, nominal(claim) - 0.07)), 1.0 + 0.09 * (1 - max(-0.02, min(low, 0.88)))
+    )
     axes[0, 0].set_ylabel("share of (layer, head, step) covered")
     figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return figure
@@ -55,4 +57,6 @@ def _panel(axes: Axes, table: pd.DataFrame, order: list[str], line: float) -> No
 
 def _short(count: int) -> str:
     """1234 → `1.2k`: fits above a tick."""
-    return f"{count}" if count < 1000 else f"{count / 1000:.1f}k" if count < 100_000 else f"{count / 1000:.0f}k"
+    return (
+        f"{count}" if count < 1000 else f"{count / 1000:.1f}k" if count < 100_000 else f"{count / 1000:.0f}k"
+    )

@@ -9,7 +9,17 @@ from matplotlib.figure import Figure
 
 from kvcert.paper.claims_json import reason, strata
 from kvcert.paper.figures.bars import categories, points, shifts
-from kvcert.paper.figures.style import BLACK, BLUE, COLUMN, DOUBLE, GREY, PURPLE, RED, new_figure, nothing, percent
+from kvcert.paper.figures.style import (
+    BLACK,
+    BLUE,
+    COLUMN,
+    DOUBLE,
+    GREY,
+    RED,
+    new_figure,
+    nothing,
+    percent,
+)
 from kvcert.paper.logs import Logs
 
 GATES: dict[str, dict[str, Any]] = {
@@ -18,7 +28,12 @@ GATES: dict[str, dict[str, Any]] = {
     "random": {"color": GREY, "marker": "D", "linestyle": ":"},
     "oracle": {"color": BLACK, "marker": "^", "linestyle": "-."},
 }
-LABELS = {"certificate": "certificate", "confidence": "low confidence", "random": "random (exact)", "oracle": "oracle"}
+LABELS = {
+    "certificate": "certificate",
+    "confidence": "low confidence",
+    "random": "random (exact)",
+    "oracle": "oracle",
+}
 
 
 def draw(logs: Logs) -> Figure:
@@ -44,7 +59,15 @@ def _curve(axes: Axes, curves: dict[str, Any], fraction: float) -> None:
         if values:
             axes.plot(at, values, label=LABELS[gate], **look)
     axes.axvline(100 * fraction, color=GREY, linewidth=0.8, zorder=1)
-    axes.text(100 * fraction, 0.99, " registered", transform=axes.get_xaxis_transform(), va="top", fontsize=6.5, color=GREY)
+    axes.text(
+        100 * fraction,
+        0.99,
+        " registered",
+        transform=axes.get_xaxis_transform(),
+        va="top",
+        fontsize=6.5,
+        color=GREY,
+    )
     axes.set(xlabel="runs recomputed with the full cache (%)", ylabel="recoverable gain recovered (%)",
              title="all budgets, streaming")  # fmt: skip
 
@@ -53,7 +76,9 @@ def _budgets(axes: Axes, claim: dict[str, Any], fraction: float) -> None:
     table = strata(claim)
     table = table[table["by"].isin(["pooled", "budget"])].copy()
     table[["mean", "low", "high"]] *= 100
-    table["group"] = [name if by == "budget" else "all" for name, by in zip(table["name"], table["by"], strict=True)]
+    table["group"] = [
+        name if by == "budget" else "all" for name, by in zip(table["name"], table["by"], strict=True)
+    ]
     order = [*sorted((group for group in table["group"].unique() if group != "all"), key=float), "all"]
     if table.empty:
         nothing(axes, "no strata by budget")

@@ -36,9 +36,10 @@ POLICIES = {
 }  # fmt: skip
 SETTINGS = {"aware": "question-aware", "streaming": "streaming"}
 
-RC = {
+RC: Any = {
     "font.size": 7.5, "axes.titlesize": 8, "axes.labelsize": 7.5, "xtick.labelsize": 7, "ytick.labelsize": 7,
-    "legend.fontsize": 6.5, "legend.frameon": False, "legend.handlelength": 3.0, "lines.linewidth": 1.2, "lines.markersize": 4,
+    "legend.fontsize": 6.5, "legend.frameon": False, "legend.handlelength": 3.0,
+    "lines.linewidth": 1.2, "lines.markersize": 4,
     "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.color": "#dddddd",
     "grid.linewidth": 0.5, "axes.axisbelow": True, "pdf.fonttype": 42, "pdf.compression": 9,
     "font.family": "DejaVu Sans", "figure.dpi": 100, "savefig.dpi": 220, "path.simplify": True,
@@ -54,7 +55,9 @@ def house_style() -> Iterator[None]:
         yield
 
 
-def new_figure(width: float, height: float, rows: int = 1, columns: int = 1, **options: Any) -> tuple[Figure, Any]:
+def new_figure(
+    width: float, height: float, rows: int = 1, columns: int = 1, **options: Any
+) -> tuple[Figure, Any]:
     """A figure of `width` × `height` inches with a grid of axes (always a 2-D array), laid out without overlaps."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
@@ -84,8 +87,8 @@ def percent(value: float) -> str:
 def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
     """Write {folder}/{stem}.pdf and .png, each whole or not at all, without dates: equal logs give equal bytes."""
     paths = []
-    for suffix, metadata in ((".pdf", {"CreationDate": None, "ModDate": None, "Producer": "matplotlib", "Creator": "kvcert"}),
-                             (".png", {"Software": "kvcert"})):  # fmt: skip
+    dateless = {"CreationDate": None, "ModDate": None, "Producer": "matplotlib", "Creator": "kvcert"}
+    for suffix, metadata in ((".pdf", dateless), (".png", {"Software": "kvcert"})):
         path = Path(folder) / f"{stem}{suffix}"
         with replacing(path) as temporary:
             figure.savefig(temporary, format=suffix[1:], metadata=metadata)

@@ -32,8 +32,26 @@ def draw(logs: Logs) -> Figure:
     handles = [
         Line2D([], [], color=VERDICTS["survived"][0], marker="o", label="this run, 95 % interval, line held"),
         Line2D([], [], color=VERDICTS["killed"][0], marker="X", label="the same, line not held"),
-        Line2D([], [], color=GREY, marker="|", linestyle="none", markersize=9, markeredgewidth=1.6, label="registered line"),
-        Line2D([], [], color=PURPLE, marker="d", linestyle="none", markersize=6, markerfacecolor="none", label="paper"),
+        Line2D(
+            [],
+            [],
+            color=GREY,
+            marker="|",
+            linestyle="none",
+            markersize=9,
+            markeredgewidth=1.6,
+            label="registered line",
+        ),
+        Line2D(
+            [],
+            [],
+            color=PURPLE,
+            marker="d",
+            linestyle="none",
+            markersize=6,
+            markerfacecolor="none",
+            label="paper",
+        ),
     ]
     figure.legend(handles=handles, loc="outside lower center", ncols=4)
     return figure
@@ -54,7 +72,16 @@ def _strip(axes: Axes, key: str, claim: dict[str, Any] | None) -> None:
     for at, line in enumerate(lines):  # a line per registered part
         _line(axes, at, line, claim, look)
     if not any(finite(line.get("value")) is not None for line in lines):
-        axes.text(0.5, 0.5, reason(claim, key), ha="center", va="center", transform=axes.transAxes, color=GREY, style="italic")
+        axes.text(
+            0.5,
+            0.5,
+            reason(claim, key),
+            ha="center",
+            va="center",
+            transform=axes.transAxes,
+            color=GREY,
+            style="italic",
+        )
         axes.set(xticks=[], yticks=[])
     axes.margins(x=0.1)
     axes.set_title(f"{key} {short_title(claim)}", loc="left", fontweight="bold", pad=3)
@@ -64,10 +91,12 @@ def _strip(axes: Axes, key: str, claim: dict[str, Any] | None) -> None:
     axes.set_title(f"{words}   (paper: {paper_text(claim)})", loc="right", color=look[0], pad=3)
 
 
-def _line(axes: Axes, at: int, line: dict[str, Any], claim: dict[str, Any], look: tuple[str, str, str]) -> None:
+def _line(
+    axes: Axes, at: int, line: dict[str, Any], claim: dict[str, Any], look: tuple[str, str, str]
+) -> None:
     value, low, high = (finite(line.get(name)) for name in ("value", "ci_low", "ci_high"))
     threshold, paper = finite(line.get("threshold")), paper_number(claim, str(line["name"]))
-    color, shape, _ = PARTS.get(line.get("passed"), look)
+    color, shape, _ = look if line.get("passed") is None else PARTS[bool(line["passed"])]
     if low is not None and high is not None:
         axes.plot([low, high], [at, at], color=color, linewidth=2, solid_capstyle="butt")
     if value is not None:
