@@ -43,7 +43,22 @@ EFFECTS: dict[str, Any] = {
     "hook": None,  # hook(table_name, shard, DataFrame) -> DataFrame, applied before writing
     "integrity": True,  # write results/integrity.json as a passing gate would
 }
-WORDS = np.array("amber birch cedar delta ember fjord grove heath islet jetty knoll larch".split())
+WORDS = np.array(
+    [
+        "amber",
+        "birch",
+        "cedar",
+        "delta",
+        "ember",
+        "fjord",
+        "grove",
+        "heath",
+        "islet",
+        "jetty",
+        "knoll",
+        "larch",
+    ]
+)
 Hook = Callable[[str, str, pd.DataFrame], pd.DataFrame]
 
 
@@ -76,13 +91,19 @@ def write_table(results: Path, name: str, spec: dict[str, Any], frame: pd.DataFr
         if pa.types.is_dictionary(field.type):
             coded = series.astype("category")
             codes = pa.array(coded.cat.codes.to_numpy(np.int32))
-            column = pa.DictionaryArray.from_arrays(codes, pa.array(coded.cat.categories.astype(str).tolist(), pa.string()))
+            column = pa.DictionaryArray.from_arrays(
+                codes, pa.array(coded.cat.categories.astype(str).tolist(), pa.string())
+            )
         elif pa.types.is_list(field.type):
             column = pa.array(series.tolist(), field.type)
         else:
             # NaN is a value here (a hook may plant it); None and pd.NA are null.
-            missing = [value is None or value is pd.NA for value in series] if series.dtype == object else None
-            column = pa.array(series.tolist() if missing else series.to_numpy(), from_pandas=False).cast(field.type)
+            missing = (
+                [value is None or value is pd.NA for value in series] if series.dtype == object else None
+            )
+            column = pa.array(series.tolist() if missing else series.to_numpy(), from_pandas=False).cast(
+                field.type
+            )
         columns.append(column)
     meta = {b"kvcert.rows": str(len(frame)).encode(), b"kvcert.spec": spec_sha256(spec).encode()}
     table = pa.Table.from_arrays(columns, schema=schema.with_metadata(meta))
@@ -91,7 +112,9 @@ def write_table(results: Path, name: str, spec: dict[str, Any], frame: pd.DataFr
     pq.write_table(table, path, compression="zstd")
 
 
-def _runs(spec: dict[str, Any], config: dict[str, Any], world: dict[str, Any], rng: np.random.Generator) -> pd.DataFrame:
+def _runs(
+    spec: dict[str, Any], config: dict[str, Any], world: dict[str, Any], rng: np.random.Generator
+) -> pd.DataFrame:
     parts = [run.split("/") for run in expected_run_ids(spec)]
     keys = ["model", "task", "length", "example", "setting", "scorer", "policy", "budget", "draw", "regime"]
     runs = pd.DataFrame(parts, columns=keys)
@@ -113,7 +136,11 @@ def _runs(spec: dict[str, Any], config: dict[str, Any], world: dict[str, Any], r
     ok = np.where(poisson & (rng.random(n) < world["parity"]), True, ok)
     ok = np.where(full, passes, ok)
 
-    signal = world["attribution"] * own + world["budget_weight"] * shift + world["signal_noise"] * rng.standard_normal(n)
+    signal = (
+        world["attribution"] * own
+        + world["budget_weight"] * shift
+        + world["signal_noise"] * rng.standard_normal(n)
+    )
     signal = np.exp(0.4 * signal - 1.0) if world["signal"] is None else np.full(n, float(world["signal"]))
     confidence = -1.0 + world["confidence"] * ok + 0.5 * rng.standard_normal(n)
     agree = np.where(passes & ~ok, rng.random(n) > world["two_run"], rng.random(n) > 0.1)
@@ -121,18 +148,39 @@ def _runs(spec: dict[str, Any], config: dict[str, Any], world: dict[str, Any], r
 
     context = spec["task"]["length"] - 60
     runs = runs.assign(
-        shard=spec["shard"], valid=True, invalid_reason=None, identity=full, answer=[" ".join(w) for w in words],
+        shard=spec["shard"],
+        valid=True,
+        invalid_reason=None,
+        identity=full,
+        answer=[" ".join(w) for w in words],
         n_steps=rng.integers(min(4, spec["max_new_tokens"]), spec["max_new_tokens"] + 1, n),
-        score=np.where(forced, np.nan, ok.astype(float)), fail=~ok, logp_mean=confidence,
-        logp_first6=confidence + 0.1 * rng.standard_normal(n), entropy_mean=np.abs(confidence), damage=signal,
-        context_tokens=context, prompt_tokens=context + 60,
+        score=np.where(forced, np.nan, ok.astype(float)),
+        fail=~ok,
+        logp_mean=confidence,
+        logp_first6=confidence + 0.1 * rng.standard_normal(n),
+        entropy_mean=np.abs(confidence),
+        damage=signal,
+        context_tokens=context,
+        prompt_tokens=context + 60,
         capacity=np.where(full, context, np.floor(runs["budget"] * context + 0.5)).astype(int),
-        kept_tokens=np.where(full, 1.0, runs["budget"]) * context, kept_bytes=(runs["budget"] * context * 4096).astype(int),
-        full_bytes=context * 4096, evicted_mass=np.where(full, np.nan, 1 - runs["budget"] ** 0.5 + 0.02 * rng.random(n)),
-        tail_expected=np.where(poisson, 20.0, np.nan), tail_kept=np.where(poisson, 20.0, np.nan),
-        seconds_prefill=3.5, seconds_decode=0.5, fail_below=spec["task"]["fail_below"], spec_sha256=spec_sha256(spec),
-        backend="cpu", device="cpu", dtype="float32", threads=1, versions="{}",
-        prompt_sha256=[hashlib.sha256(f"{spec['task']['name']}{e}".encode()).hexdigest() for e in runs["example"]],
+        kept_tokens=np.where(full, 1.0, runs["budget"]) * context,
+        kept_bytes=(runs["budget"] * context * 4096).astype(int),
+        full_bytes=context * 4096,
+        evicted_mass=np.where(full, np.nan, 1 - runs["budget"] ** 0.5 + 0.02 * rng.random(n)),
+        tail_expected=np.where(poisson, 20.0, np.nan),
+        tail_kept=np.where(poisson, 20.0, np.nan),
+        seconds_prefill=3.5,
+        seconds_decode=0.5,
+        fail_below=spec["task"]["fail_below"],
+        spec_sha256=spec_sha256(spec),
+        backend="cpu",
+        device="cpu",
+        dtype="float32",
+        threads=1,
+        versions="{}",
+        prompt_sha256=[
+            hashlib.sha256(f"{spec['task']['name']}{e}".encode()).hexdigest() for e in runs["example"]
+        ],
     )
     runs["answers"] = [[" ".join(WORDS[np.arange(c, c + 3) % 12])] for c in code]
     runs["token_ids"] = [list(range(steps)) for steps in runs["n_steps"]]
@@ -155,10 +203,14 @@ def _heads_and_steps(
     wobble = 0.0 if world["signal"] is not None else 0.05
     floor = spec["constants"]["floor"]
     norm_hat = np.exp(0.2 * rng.standard_normal(shape))
-    relative = runs["damage"].to_numpy()[row[certified]][:, None, None, None] * np.exp(wobble * rng.standard_normal(shape))
+    relative = runs["damage"].to_numpy()[row[certified]][:, None, None, None] * np.exp(
+        wobble * rng.standard_normal(shape)
+    )
     # log(error / radius) is normal; its mean is set so that a step is covered with the planted probability.
     spread = 0.4
-    ratio = np.exp(spread * (rng.standard_normal(len(certified)) - norm.ppf(world["coverage"])))[:, None, None, None]
+    ratio = np.exp(spread * (rng.standard_normal(len(certified)) - norm.ppf(world["coverage"])))[
+        :, None, None, None
+    ]
     error = relative * ratio * np.exp(0.02 * rng.standard_normal(shape))
     scale = np.maximum(norm_hat, floor)
     where = np.indices(shape)
@@ -189,7 +241,9 @@ def _heads_and_steps(
     })  # fmt: skip
     first = step <= spec["constants"]["signal_steps"]
     for name, values in (("signal", certificate), ("signal_guarded", guarded), ("error", true)):
-        mean = np.bincount(row[first], values[first], len(runs)) / np.bincount(row[first], minlength=len(runs))
+        mean = np.bincount(row[first], values[first], len(runs)) / np.bincount(
+            row[first], minlength=len(runs)
+        )
         runs[name] = _nulls(mean)
     return heads, steps
 

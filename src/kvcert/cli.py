@@ -96,6 +96,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:  # `kvcert verdicts | head`: not our problem, and no traceback
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as problem:  # no space left, no permission: the system's own words are the clear line
+        where = f"{problem.filename}: " if problem.filename else ""
+        print(f"kvcert: {where}{problem.strerror or problem}", file=sys.stderr)
+        return 2
     return 0
 
 

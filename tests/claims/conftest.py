@@ -10,7 +10,6 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from synthetic import write_logs
 
 from kvcert import registry
 from kvcert.claims import frames
@@ -18,6 +17,7 @@ from kvcert.claims.bootstrap import Plan
 from kvcert.claims.frames import Study
 from kvcert.claims.outcome import as_json
 from kvcert.claims.score import MODULES
+from synthetic import write_logs
 
 ROOT = Path(__file__).resolve().parents[2]
 Scored = dict[str, dict[str, Any]]
@@ -37,12 +37,15 @@ def small(base_config: dict[str, Any]) -> dict[str, Any]:
 def scored(small: dict[str, Any], registered: dict[str, Any], tmp_path: Path) -> Callable[..., Scored]:
     """Write synthetic logs with the given effects and score claims on them, with few resamples for speed."""
 
-    def run(*names: str, config: dict[str, Any] = small, seed: int = 0, resamples: int = 200, **effects: Any) -> Scored:
+    def run(
+        *names: str, config: dict[str, Any] = small, seed: int = 0, resamples: int = 200, **effects: Any
+    ) -> Scored:
         write_logs(tmp_path, config, seed, **({"layers": 2, "kv_heads": 2} | effects))
         study, found = frames.load(tmp_path, config, registered["common"]), {}
         for name in names or MODULES:
-            outcome = import_module(f"kvcert.claims.{MODULES[name]}").score(study, registered["claims"][name], Plan(0.95, resamples, 1))
-            found[name] = as_json(registered["claims"][name], outcome, {"status": "exploratory"})
+            claim, score = registered["claims"][name], import_module(f"kvcert.claims.{MODULES[name]}").score
+            outcome = score(study, claim, Plan(0.95, resamples, 1))
+            found[name] = as_json(claim, outcome, {"status": "exploratory"})
         return found
 
     return run

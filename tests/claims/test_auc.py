@@ -58,10 +58,16 @@ def test_area_under_the_drawn_curve_is_the_auc() -> None:
 
 
 def test_gate_takes_exactly_its_share() -> None:
-    signal, value, one = np.array([5.0, 4.0, 3.0, 2.0, 1.0]), np.array([1.0, 10, 100, 1000, 10_000]), np.ones((1, 5))
+    signal, value, one = (
+        np.array([5.0, 4.0, 3.0, 2.0, 1.0]),
+        np.array([1.0, 10, 100, 1000, 10_000]),
+        np.ones((1, 5)),
+    )
     assert collected(signal, value, one, 0.4)[0] == 11
     assert collected(signal, value, one, 0.5)[0] == 61  # half of the boundary run
-    assert collected(np.zeros(5), value, one, 0.2)[0] == pytest.approx(value.mean())  # all tied: the expectation
+    assert collected(np.zeros(5), value, one, 0.2)[0] == pytest.approx(
+        value.mean()
+    )  # all tied: the expectation
     assert collected(signal, value, np.array([[2.0, 0, 1, 1, 0]]), 0.75)[0] == pytest.approx(102)
 
 
@@ -86,5 +92,9 @@ def test_token_f1_and_its_tie_break() -> None:
     assert token_f1("The Paris!", "paris") == 1
     # "a" is an article: {b, c} against {b, c, d} share two of 2 + 3 tokens.
     assert token_f1("a b c", "b c d") == pytest.approx(4 / 5)
-    assert token_f1("", "") == 1 and token_f1("x", "") == 0 and token_f1("red", "blue") == 0
-    np.testing.assert_array_equal(lexicographic(np.array([1, 0, 1, 0.0]), np.array([2, 9, 1, 9.0])), [2, 0, 1, 0])
+    assert token_f1("", "") == 1
+    assert token_f1("x", "") == 0
+    assert token_f1("red", "blue") == 0
+    np.testing.assert_array_equal(
+        lexicographic(np.array([1, 0, 1, 0.0]), np.array([2, 9, 1, 9.0])), [2, 0, 1, 0]
+    )

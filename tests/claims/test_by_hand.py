@@ -10,7 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kvcert.claims import c1_coverage, c2_parity, c3_damage, c4_prediction, c5_escalation, c6_attribution, c7_scheduling
+from kvcert.claims import (
+    c1_coverage,
+    c2_parity,
+    c3_damage,
+    c4_prediction,
+    c5_escalation,
+    c6_attribution,
+    c7_scheduling,
+)
 from kvcert.claims.bootstrap import Plan
 from kvcert.claims.frames import Study
 from kvcert.claims.outcome import Outcome
@@ -31,7 +39,8 @@ def measure(outcome: Outcome, name: str, by: str, measure: str) -> float:
 def test_c1(study_of: Make, registered: dict[str, Any], plan: Plan) -> None:
     study = study_of([
         {"regime": "forced", "example": 0, "draw": 0}, {"regime": "forced", "example": 0, "draw": 1},
-        {"regime": "forced", "example": 1}, {"regime": "free", "example": 2}, {"regime": "forced", "example": 3, "identity": True},
+        {"regime": "forced", "example": 1}, {"regime": "free", "example": 2},
+        {"regime": "forced", "example": 3, "identity": True},
     ])  # fmt: skip
     inf = float("inf")
     steps = pd.DataFrame(
@@ -40,8 +49,10 @@ def test_c1(study_of: Make, registered: dict[str, Any], plan: Plan) -> None:
         columns=["run_id", "certificate", "error", "units"],
     )  # fmt: skip
     heads = pd.DataFrame(
-        [("run0", True, 1.0, 3.0, 2.0, 1.0, 5.0, 9), ("run0", True, 1.0, 1.0, 1.0, 40.0, 5.0, 9), ("run0", False, 0.0, 0.0, 9.0, 1.0, 5.0, 9),
-         ("run0", True, 0.0, 0.0, 0.0, 1.0, 5.0, 0), ("run0", True, 0.0, 0.0, 0.0, 1.0, 9.0, 9), ("run1", True, inf, inf, 1.0, 1.0, 5.0, 9),
+        [("run0", True, 1.0, 3.0, 2.0, 1.0, 5.0, 9), ("run0", True, 1.0, 1.0, 1.0, 40.0, 5.0, 9),
+         ("run0", False, 0.0, 0.0, 9.0, 1.0, 5.0, 9),
+         ("run0", True, 0.0, 0.0, 0.0, 1.0, 5.0, 0), ("run0", True, 0.0, 0.0, 0.0, 1.0, 9.0, 9),
+         ("run1", True, inf, inf, 1.0, 1.0, 5.0, 9),
          ("run2", True, 1.0, 1.0, 2.0, 1.0, 5.0, 9), ("run2", True, 1.0, 1.0, float("nan"), 1.0, 5.0, 9)],
         columns=["run_id", "panel", "radius", "guarded", "error", "ess_full", "m", "tail"],
     )  # fmt: skip
@@ -97,7 +108,9 @@ def test_c3(study_of: Make, registered: dict[str, Any], plan: Plan) -> None:
 
 
 def full_runs(scores: list[float], **more: Any) -> list[dict[str, Any]]:
-    return [{"policy": "full", "example": number, "score": score} | more for number, score in enumerate(scores)]
+    return [
+        {"policy": "full", "example": number, "score": score} | more for number, score in enumerate(scores)
+    ]
 
 
 def test_c4(study_of: Make, registered: dict[str, Any], plan: Plan) -> None:
@@ -116,8 +129,12 @@ def test_c4(study_of: Make, registered: dict[str, Any], plan: Plan) -> None:
 
 def test_c5(study_of: Make, registered: dict[str, Any], plan: Plan) -> None:
     rows = full_runs([1.0, 1.0, 0.0, 0.0])
-    for example, (low, high, signal, logp) in enumerate([(0, 1, 4, -1), (0, 0.5, 3, -4), (1, 0, 2, -2), (0, 0, 1, -3)]):
-        rows += [{"example": example, "budget": 0.125, "score": float(low), "signal": signal, "logp_mean": logp}]
+    for example, (low, high, signal, logp) in enumerate(
+        [(0, 1, 4, -1), (0, 0.5, 3, -4), (1, 0, 2, -2), (0, 0, 1, -3)]
+    ):
+        rows += [
+            {"example": example, "budget": 0.125, "score": float(low), "signal": signal, "logp_mean": logp}
+        ]
         rows += [{"example": example, "budget": 0.5, "score": float(high), "seconds_decode": 2.0}]
     outcome = c5_escalation.score(study_of(rows), registered["claims"]["C5"], plan)
     # The top quarter is one run of four: certificate gains 1, confidence 0.5, random 1/4 of (1 + 0.5 - 1 + 0); all per run.
@@ -134,8 +151,19 @@ def test_c6(study_of: Make, registered: dict[str, Any], plan: Plan) -> None:
              2: ((4, 4), (-5, -4), ("red", "red")), 3: ((3, 0), (-1, -1), ("red", "red"))}  # fmt: skip
     for example, (signals, logps, answers) in world.items():
         for draw in (0, 1):
-            rows += [{"example": example, "draw": draw, "signal": signals[draw], "logp_mean": logps[draw], "answer": answers[draw]}]
-    rows += [{"example": 2, "policy": "topk", "logp_mean": -7.0}, {"example": 1, "policy": "topk", "logp_mean": -6.0}]
+            rows += [
+                {
+                    "example": example,
+                    "draw": draw,
+                    "signal": signals[draw],
+                    "logp_mean": logps[draw],
+                    "answer": answers[draw],
+                }
+            ]
+    rows += [
+        {"example": 2, "policy": "topk", "logp_mean": -7.0},
+        {"example": 1, "policy": "topk", "logp_mean": -6.0},
+    ]
     rows += [{"example": 3, "budget": 0.5, "signal": 9.0}]  # one draw only: no two-run signal
     outcome = c6_attribution.score(study_of(rows), registered["claims"]["C6"], plan)
     # All weights 1/2; 16 pairs. Induced 5, 1, 4, 4 against inherent 2, 2, 3, 0: 4 + 1 + 4 + 4 are right.
@@ -146,7 +174,8 @@ def test_c6(study_of: Make, registered: dict[str, Any], plan: Plan) -> None:
     assert part(outcome, "pooled_over_two_run") == pytest.approx(13 / 16 - 3 / 4)
     assert measure(outcome, "streaming", "setting", "pooled/topk_confidence") == 1.0
     assert measure(outcome, "streaming", "setting", "pooled/budget") == 0.5
-    assert outcome.counts["failures_without_two_run"] == 1 and outcome.counts["pairs"] == 4
+    assert outcome.counts["failures_without_two_run"] == 1
+    assert outcome.counts["pairs"] == 4
     assert outcome.underpowered
 
 
@@ -154,7 +183,15 @@ def test_c7(study_of: Make, registered: dict[str, Any], plan: Plan) -> None:
     rows = full_runs([1.0, 1.0, 1.0, 0.0])
     for example, (score, signal, logp) in enumerate([(0.0, 4, -1), (0.0, 3, -2), (1.0, 2, -3), (0.5, 1, -4)]):
         rows += [{"example": example, "score": score, "signal": signal, "logp_mean": logp}]
-        rows += [{"example": example, "budget": 0.5, "score": 1.0 if example else 0.5, "signal": -signal, "logp_mean": logp}]
+        rows += [
+            {
+                "example": example,
+                "budget": 0.5,
+                "score": 1.0 if example else 0.5,
+                "signal": -signal,
+                "logp_mean": logp,
+            }
+        ]
     outcome = c7_scheduling.score(study_of(rows), registered["claims"]["C7"], plan)
     # 25 %: gains 1, 1, 0, -0.5; certificate takes 1 of 2, confidence -0.5 of 2, random (1.5 / 4) / 2.
     # 50 %: gains 0.5, 0, 0, -1; the largest -signal is example 3: -1 of 0.5; confidence the same; random (-0.5 / 4) / 0.5.
@@ -162,5 +199,8 @@ def test_c7(study_of: Make, registered: dict[str, Any], plan: Plan) -> None:
     assert part(outcome, "over_random") == pytest.approx(mine - chance)
     assert part(outcome, "over_confidence") == pytest.approx(mine - sure)
     assert measure(outcome, "all", "pooled", "oracle") == pytest.approx((0.5 + 1) / 2)
-    assert measure(outcome, "all", "pooled", "points_over_confidence") == pytest.approx(((1 + 0.5) / 4 + 0) / 2)
-    assert outcome.curves["fraction"][3] == 0.25 and outcome.curves["certificate"][3] == pytest.approx(mine)
+    assert measure(outcome, "all", "pooled", "points_over_confidence") == pytest.approx(
+        ((1 + 0.5) / 4 + 0) / 2
+    )
+    assert outcome.curves["fraction"][3] == 0.25
+    assert outcome.curves["certificate"][3] == pytest.approx(mine)

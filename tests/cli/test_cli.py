@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 import sys
@@ -143,6 +144,16 @@ def test_interrupt_exits_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     monkeypatch.setattr("kvcert.paper.console.print_verdicts", interrupt)
     assert cli.main(["--results", str(ROOT), "verdicts"]) == 130
     assert "interrupted" in capsys.readouterr().err
+
+
+def test_no_space_left_is_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr("kvcert.logs.document.write", full)
+    assert fails(capsys, "schema", "--output", "there.md") == "kvcert: there.md: No space left on device"
 
 
 def test_results_read_the_configuration_stored_beside_them(tmp_path: Path, base_config: dict) -> None:

@@ -21,7 +21,7 @@ from kvcert.config import load
 from kvcert.grid import expected_run_ids, shards
 from kvcert.paper.catalogue import FIGURE_SUFFIXES, FIGURES, TABLE_SUFFIXES, TABLES
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("smoke")]
+pytestmark = pytest.mark.slow
 
 #: The model cache is shared with the checkout, so that the model is converted once. Absolute, as the folder is another.
 SMOKE = ("--cores", "2", "--configfile", "config/smoke.yaml", "--config", f"cache={ROOT / '.kvcert'}")

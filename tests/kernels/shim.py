@@ -51,7 +51,7 @@ def block(x: Tensor | bytes | None) -> bytes:
         return words(0)
     if isinstance(x, Tensor):
         assert x.storage_offset() == 0
-        x = bytes(x.untyped_storage())
+        x = torch.empty(0, dtype=torch.uint8).set_(x.untyped_storage()).numpy().tobytes()
     return words(len(x)) + x
 
 

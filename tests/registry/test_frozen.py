@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import yaml
-from synthetic import write_logs
 
 from kvcert import registry
 from kvcert.claims import score_all
@@ -19,6 +18,7 @@ from kvcert.config import load
 from kvcert.errors import KvcertError
 from kvcert.registry import power
 from kvcert.registry.pilot import pass_rates, summarise
+from synthetic import write_logs
 
 ROOT = Path(__file__).resolve().parents[2]
 KEPT = ("preregistration/claims.yaml", "preregistration/analysis-plan.md", "config/config.yaml")
@@ -51,8 +51,13 @@ def test_freeze_verify_status(project: Path, config: dict[str, Any]) -> None:
     line = registry.freeze(project, config)
     registry.verify(project)
     content = json.loads((project / registry.FROZEN).read_text())
-    assert content["sha256"] in line and set(content["files"]) == set(KEPT[:2])
-    assert registry.standing(project, config) == {"status": "registered", "sha256": content["sha256"], "date": content["date"]}
+    assert content["sha256"] in line
+    assert set(content["files"]) == set(KEPT[:2])
+    assert registry.standing(project, config) == {
+        "status": "registered",
+        "sha256": content["sha256"],
+        "date": content["date"],
+    }
     other = copy.deepcopy(config)
     other["study"]["seed"] += 1
     assert registry.status(project, other) == "exploratory"
@@ -61,7 +66,9 @@ def test_freeze_verify_status(project: Path, config: dict[str, Any]) -> None:
     assert registry.status(project, elsewhere) == "registered"
 
 
-def test_freezing_twice_or_after_a_measured_run_or_another_grid(project: Path, config: dict[str, Any]) -> None:
+def test_freezing_twice_or_after_a_measured_run_or_another_grid(
+    project: Path, config: dict[str, Any]
+) -> None:
     other = copy.deepcopy(config)
     other["study"]["seed"] += 1
     with pytest.raises(KvcertError, match="without an overlay"):
@@ -94,7 +101,9 @@ def test_one_changed_byte_is_named(project: Path, config: dict[str, Any], name: 
     assert "\n" not in str(caught.value)
 
 
-def test_a_changed_study_a_lost_file_and_a_changed_record_are_named(project: Path, config: dict[str, Any]) -> None:
+def test_a_changed_study_a_lost_file_and_a_changed_record_are_named(
+    project: Path, config: dict[str, Any]
+) -> None:
     registry.freeze(project, config)
     original = (project / KEPT[2]).read_text()
     (project / KEPT[2]).write_text(original.replace("threads: 1", "threads: 2"))
@@ -126,7 +135,9 @@ def json_equal(one: str, two: str) -> bool:
         return False
 
 
-def test_scoring_refuses_after_tampering_and_names_the_hash_before(project: Path, config: dict[str, Any]) -> None:
+def test_scoring_refuses_after_tampering_and_names_the_hash_before(
+    project: Path, config: dict[str, Any]
+) -> None:
     small = copy.deepcopy(config)
     small["study"]["tasks"] = [small["study"]["tasks"][2] | {"examples": 4}]
     results = project / "results"
@@ -179,7 +190,9 @@ def test_registered_chance_of_a_false_kill_is_what_the_simulation_gives() -> Non
     claims = registry.load_claims(ROOT)["claims"]
     world = power.World()
     assert claims["C2"]["false_kill"]["clusters"] == world.tasks * world.examples
-    assert power.parity(world, claims["C2"], 2000, 2607)["killed"] == claims["C2"]["false_kill"]["probability"]
+    assert (
+        power.parity(world, claims["C2"], 2000, 2607)["killed"] == claims["C2"]["false_kill"]["probability"]
+    )
     shares = power.attribution(world, claims["C6"], 400, 2607)
     killed = shares["killed"] + shares["killed (carried by task or budget)"]
     assert killed == pytest.approx(claims["C6"]["false_kill"]["probability"], abs=0.06)
@@ -189,7 +202,8 @@ def test_registered_chance_of_a_false_kill_is_what_the_simulation_gives() -> Non
 def test_power_grows_with_the_effect() -> None:
     claim = registry.load_claims(ROOT)["claims"]["C6"]
     strong, none = (power.attribution(power.World(certificate=auc), claim, 100, 1) for auc in (0.9, 0.5))
-    assert strong["survived"] > 0.85 and none["survived"] == 0
+    assert strong["survived"] > 0.85
+    assert none["survived"] == 0
 
 
 def test_pilot_summary(config: dict[str, Any], tmp_path: Path) -> None:
@@ -200,7 +214,10 @@ def test_pilot_summary(config: dict[str, Any], tmp_path: Path) -> None:
     full = rates[(rates["policy"] == "full") & (rates["setting"] == "aware")].set_index("task")["pass_rate"]
     assert full.to_dict() == {"niah": 1.0, "facts": 0.0}
     poisson = rates[(rates["policy"] == "poisson") & (rates["budget"] == 0.25)]
-    assert (poisson["runs"] == 20).all() and (poisson["examples"] == 10).all()
+    assert (poisson["runs"] == 20).all()
+    assert (poisson["examples"] == 10).all()
     text = summarise(tmp_path, small)
-    assert "niah at 768 tokens" in text and "above the band" in text and "below the band" in text
+    assert "niah at 768 tokens" in text
+    assert "above the band" in text
+    assert "below the band" in text
     assert pass_rates(tmp_path / "empty", small).empty

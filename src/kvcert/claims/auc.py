@@ -42,7 +42,9 @@ def auc(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray) -> np.nda
     return ratio(*pair_sums(scores, positive, weights))
 
 
-def conditional_auc(scores: np.ndarray, positive: np.ndarray, weights: np.ndarray, cells: np.ndarray) -> np.ndarray:
+def conditional_auc(
+    scores: np.ndarray, positive: np.ndarray, weights: np.ndarray, cells: np.ndarray
+) -> np.ndarray:
     """AUC over the pairs inside one cell, cells weighted by their pairs; shape (B,), NaN without any pair."""
     numerator, pairs = np.zeros(len(weights)), np.zeros(len(weights))
     for cell in np.unique(cells):

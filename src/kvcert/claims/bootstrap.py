@@ -77,7 +77,9 @@ def estimate(rows: pd.DataFrame, statistic: Statistic, names: Sequence[str], pla
     that the full sample defines is undefined (one class only) is redrawn, and counted in `redrawn`.
     """
     code, labels = pd.factorize(rows["cluster"], sort=True)
-    stratum = pd.Series(rows["stratum"].to_numpy()).groupby(code).first().to_numpy() if len(rows) else np.array([])
+    stratum = (
+        pd.Series(rows["stratum"].to_numpy()).groupby(code).first().to_numpy() if len(rows) else np.array([])
+    )
     point = statistic(np.ones((1, len(rows))))[0]
     wanted = ~np.isnan(point)
     rng = np.random.default_rng(plan.seed)
@@ -107,6 +109,7 @@ def resample(stratum: np.ndarray, size: int, rng: np.random.Generator) -> np.nda
 def _evaluate(statistic: Statistic, code: np.ndarray, counts: np.ndarray, width: int) -> np.ndarray:
     step = max(1, BLOCK // max(1, len(code)))
     blocks = [
-        statistic(counts[start : start + step][:, code].astype(float)) for start in range(0, len(counts), step)
+        statistic(counts[start : start + step][:, code].astype(float))
+        for start in range(0, len(counts), step)
     ]
     return np.concatenate(blocks) if blocks else np.zeros((0, width))

@@ -51,7 +51,10 @@ def score(study: Study, claim: dict[str, Any], plan: Plan) -> Outcome:
         outcome.strata += by_group(some, f"{budget:g}", plan)
         outcome.strata += by_ess(found, some, f"{budget:g}", plan)
         outcome.curves[f"{budget:g}"] = tightness(found, some)
-    for name, some in [*((f"{budget:g}", runs[runs["budget"] == budget]) for budget in budgets), ("pooled", runs)]:
+    for name, some in [
+        *((f"{budget:g}", runs[runs["budget"] == budget]) for budget in budgets),
+        ("pooled", runs),
+    ]:
         outcome.strata += rank_correlation(found, some, name, plan)
     return outcome
 
@@ -62,7 +65,9 @@ def by_group(runs: pd.DataFrame, budget: str, plan: Plan) -> list[dict[str, Any]
     groups = [("all", "budget", runs)]
     groups += [(str(key), "budget x setting", some) for key, some in runs.groupby("setting")]
     groups += [(str(key), "budget x task", some) for key, some in runs.groupby("cell")]
-    groups += [(f"{a}/{b}", "budget x task x setting", some) for (a, b), some in runs.groupby(["cell", "setting"])]
+    groups += [
+        (f"{a}/{b}", "budget x task x setting", some) for (a, b), some in runs.groupby(["cell", "setting"])
+    ]
     for name, by, some in groups:
         inner = shares(some, plan)
         label = budget if by == "budget" else f"{name}/{budget}"
@@ -79,8 +84,11 @@ def by_ess(found: Coverage, runs: pd.DataFrame, budget: str, plan: Plan) -> list
         known = runs[units > 0]
         if len(known) == 0:
             continue
-        values = np.column_stack([found.heads.covered[index, band], found.heads.guarded[index, band]])[units > 0]
-        some = known.assign(**{"C1a": np.nan, "C1b": values[:, 0] / units[units > 0], "C1b guarded": values[:, 1] / units[units > 0]})
+        values = np.column_stack([found.heads.covered[index, band], found.heads.guarded[index, band]])[
+            units > 0
+        ]
+        shown = values / units[units > 0][:, None]
+        some = known.assign(**{"C1a": np.nan, "C1b": shown[:, 0], "C1b guarded": shown[:, 1]})
         inner = shares(some, plan)
         for measure in NAMES[1:]:
             line = stratum(f"ESS {name}/{budget}", "budget x ess", measure, inner, measure, some, share=True)
@@ -101,8 +109,10 @@ def tightness(found: Coverage, runs: pd.DataFrame) -> dict[str, Any]:
         each = weight[run] / np.bincount(run, minlength=found.size)[run]
         middle = weighted_quantile(ratio, each, 0.5)
         content[name] = {
-            "sharpness": 1 / middle if middle > 0 else float("nan"), "kappa95": weighted_quantile(ratio, each, 0.95), "n": len(ratio),
-        }  # fmt: skip
+            "sharpness": 1 / middle if middle > 0 else float("nan"),
+            "kappa95": weighted_quantile(ratio, each, 0.95),
+            "n": len(ratio),
+        }
     return content
 
 

@@ -21,7 +21,9 @@ def pairs(study: Study, claim: dict[str, Any]) -> pd.DataFrame:
     """One row per example, setting and budget: `difference` = Poisson (draws averaged) - top-k."""
     key = [*KEEP, "budget"]
     sides = [
-        policy_runs(study, study.common[name], claim).groupby(key, as_index=False).agg(score=("score", "mean"), runs=("score", "size"))
+        policy_runs(study, study.common[name], claim)
+        .groupby(key, as_index=False)
+        .agg(score=("score", "mean"), runs=("score", "size"))
         for name in ("policy", "rival_policy")
     ]
     both = sides[0].merge(sides[1], on=key, suffixes=("_poisson", "_topk"))

@@ -51,6 +51,8 @@ def score(study: Study, claim: dict[str, Any], plan: Plan) -> Outcome:
         inner = drops(part_rows, plan)
         return [stratum(name, by, measure, inner, measure, part_rows) for measure in NAMES]
 
-    by_budget = runs.groupby([*KEEP, "budget"], as_index=False).agg(drop=("gain", "mean"), full_fail=("full_fail", "first"))
+    by_budget = runs.groupby([*KEEP, "budget"], as_index=False).agg(
+        drop=("gain", "mean"), full_fail=("full_fail", "first")
+    )
     outcome.strata += each(by_budget, "budget", line) + each(rows, "cell", line)
     return outcome

@@ -15,13 +15,24 @@ from kvcert.claims.labels import evicted_runs
 from kvcert.claims.outcome import Outcome, each, stratum
 from kvcert.claims.verdict import part
 
-NAMES = ("pooled", "conditional", "certificate", "confidence", "certificate_conditional", "confidence_conditional")
+NAMES = (
+    "pooled",
+    "conditional",
+    "certificate",
+    "confidence",
+    "certificate_conditional",
+    "confidence_conditional",
+)
 
 
 def differences(rows: pd.DataFrame, plan: Plan) -> Estimates:
     """The two AUC differences and the four AUCs they are made of."""
     signal, doubt = rows["signal"].to_numpy(float), rows["doubt"].to_numpy(float)
-    fail, base, place = rows["fail"].to_numpy(bool), rows["weight"].to_numpy(float), rows["place"].to_numpy(str)
+    fail, base, place = (
+        rows["fail"].to_numpy(bool),
+        rows["weight"].to_numpy(float),
+        rows["place"].to_numpy(str),
+    )
 
     def statistic(weights: np.ndarray) -> np.ndarray:
         weights = weights * base
@@ -75,4 +86,8 @@ def synthetic_cells(rows: pd.DataFrame) -> dict[str, Any]:
         values.append(auc(cell["signal"].to_numpy(float), cell["fail"].to_numpy(bool), weights)[0])
     known = np.array([value for value in values if not np.isnan(value)])
     mean = float(known.mean()) if len(known) else float("nan")
-    return {"synthetic_cells": len(known), "synthetic_cells_above_half": int((known > 0.5).sum()), "synthetic_cells_mean_auc": mean}
+    return {
+        "synthetic_cells": len(known),
+        "synthetic_cells_above_half": int((known > 0.5).sum()),
+        "synthetic_cells_mean_auc": mean,
+    }

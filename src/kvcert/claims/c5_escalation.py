@@ -52,14 +52,19 @@ def score(study: Study, claim: dict[str, Any], plan: Plan) -> Outcome:
     found = gains(rows, fraction, plan)
     outcome = Outcome(n_runs=len(rows), n_clusters=found.clusters, redrawn=found.redrawn, counts=counts)
     if len(rows) == 0:
-        outcome.not_run.append(f"no certified run has both budgets {low:g} and {high:g} in a task inside the filter")
+        outcome.not_run.append(
+            f"no certified run has both budgets {low:g} and {high:g} in a task inside the filter"
+        )
     elif rows["signal"].nunique() == 1:
         outcome.not_run.append("the certificate is constant")
     if outcome.not_run:
         return outcome
-    outcome.parts += [part(name, line, found, name, len(claim["lines"])) for name, line in claim["lines"].items()]
+    outcome.parts += [
+        part(name, line, found, name, len(claim["lines"])) for name, line in claim["lines"].items()
+    ]
     outcome.need("clusters", found.clusters, claim["minimum"]["clusters"])
-    outcome.need("clusters that a larger budget helps", rows[rows["raised"] > 0]["cluster"].nunique(), claim["minimum"]["positives"])
+    helped = rows[rows["raised"] > 0]["cluster"].nunique()
+    outcome.need("clusters that a larger budget helps", helped, claim["minimum"]["positives"])
     outcome.counts |= cost(rows, low, high, fraction)
 
     def line(part_rows: pd.DataFrame, name: str, by: str) -> list[dict[str, Any]]:

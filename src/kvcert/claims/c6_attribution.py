@@ -18,11 +18,22 @@ from kvcert.claims.verdict import part
 
 #: Signal of every contender, by its name in the claim's JSON; larger means "more likely cache-induced".
 SIGNALS = {
-    "certificate": "signal", "confidence": "doubt", "two_run": "two_run", "budget": "small_budget", "task": "task_rate",
-    "evicted_mass": "mass", "topk_confidence": "topk_doubt", "guarded": "signal_guarded", "confidence_first6": "doubt_first6",
-}  # fmt: skip
+    "certificate": "signal",
+    "confidence": "doubt",
+    "two_run": "two_run",
+    "budget": "small_budget",
+    "task": "task_rate",
+    "evicted_mass": "mass",
+    "topk_confidence": "topk_doubt",
+    "guarded": "signal_guarded",
+    "confidence_first6": "doubt_first6",
+}
 MAIN = ("certificate", "confidence", "two_run")
-NAMES = tuple(f"{form}{rest}" for form in ("pooled", "conditional") for rest in ("", "_over_confidence", "_over_two_run"))
+NAMES = tuple(
+    f"{form}{rest}"
+    for form in ("pooled", "conditional")
+    for rest in ("", "_over_confidence", "_over_two_run")
+)
 
 
 def failures(study: Study, claim: dict[str, Any]) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -42,7 +53,11 @@ def failures(study: Study, claim: dict[str, Any]) -> tuple[pd.DataFrame, dict[st
 def both_forms(rows: pd.DataFrame, plan: Plan) -> Estimates:
     """Pooled and conditional AUC of the certificate and its margins over confidence and two-run, on the same runs."""
     signals = [rows[SIGNALS[name]].to_numpy(float) for name in MAIN]
-    induced, base, place = rows["induced"].to_numpy(bool), rows["weight"].to_numpy(float), rows["place"].to_numpy(str)
+    induced, base, place = (
+        rows["induced"].to_numpy(bool),
+        rows["weight"].to_numpy(float),
+        rows["place"].to_numpy(str),
+    )
 
     def statistic(weights: np.ndarray) -> np.ndarray:
         weights = weights * base
@@ -60,7 +75,9 @@ def contender(rows: pd.DataFrame, name: str, plan: Plan) -> Estimates:
 
     def statistic(weights: np.ndarray) -> np.ndarray:
         weights = weights * base
-        return np.column_stack([auc(signal, induced, weights), conditional_auc(signal, induced, weights, place)])
+        return np.column_stack(
+            [auc(signal, induced, weights), conditional_auc(signal, induced, weights, place)]
+        )
 
     return estimate(rows, statistic, ("pooled", "conditional"), plan)
 
@@ -71,10 +88,18 @@ def power(rows: pd.DataFrame, claim: dict[str, Any], outcome: Outcome) -> None:
     for _, cell in rows.groupby("cell"):
         classes = [cell[cell["induced"] == value]["cluster"].nunique() for value in (True, False)]
         tasks += min(classes) >= least["clusters_of_each_class"]
-    pairs = pair_count(rows["induced"].to_numpy(bool), rows["weight"].to_numpy(float), rows["place"].to_numpy(str))
-    outcome.counts |= {"tasks_with_both_classes": tasks, "pairs": pairs, "induced": int(rows["induced"].sum())}
+    pairs = pair_count(
+        rows["induced"].to_numpy(bool), rows["weight"].to_numpy(float), rows["place"].to_numpy(str)
+    )
+    outcome.counts |= {
+        "tasks_with_both_classes": tasks,
+        "pairs": pairs,
+        "induced": int(rows["induced"].sum()),
+    }
     outcome.need("clusters", rows["cluster"].nunique(), least["clusters"])
-    outcome.need(f"tasks with {least['clusters_of_each_class']} clusters of both classes", tasks, least["tasks"])
+    outcome.need(
+        f"tasks with {least['clusters_of_each_class']} clusters of both classes", tasks, least["tasks"]
+    )
     outcome.need("pairs inside one task x budget", pairs, least["pairs"])
 
 
@@ -84,7 +109,9 @@ def lines(rows: pd.DataFrame, name: str, by: str, plan: Plan) -> list[dict[str, 
     for rival, column in SIGNALS.items():
         known = rows[rows[column].notna()]
         inner = contender(known, rival, plan)
-        found += [stratum(name, by, f"{form}/{rival}", inner, form, known) for form in ("pooled", "conditional")]
+        found += [
+            stratum(name, by, f"{form}/{rival}", inner, form, known) for form in ("pooled", "conditional")
+        ]
     return found
 
 
@@ -98,12 +125,16 @@ def score(study: Study, claim: dict[str, Any], plan: Plan) -> Outcome:
     if len(rows) == 0:
         outcome.not_run.append("no failed run with a certificate and two draws in a task inside the filter")
     elif rows["induced"].all() or not rows["induced"].any():
-        outcome.not_run.append("all failures are " + ("cache-induced" if rows["induced"].all() else "inherent"))
+        outcome.not_run.append(
+            "all failures are " + ("cache-induced" if rows["induced"].all() else "inherent")
+        )
     elif rows["signal"].nunique() == 1:
         outcome.not_run.append("the certificate is constant")
     if outcome.not_run:
         return outcome
-    outcome.parts += [part(name, line, found, name, len(claim["lines"])) for name, line in claim["lines"].items()]
+    outcome.parts += [
+        part(name, line, found, name, len(claim["lines"])) for name, line in claim["lines"].items()
+    ]
     power(rows, claim, outcome)
     for setting in [*primary, *claim["scope"].get("secondary_settings", [])]:
         some = every[every["setting"] == setting].reset_index(drop=True)

@@ -25,12 +25,13 @@ def shares(rows: pd.DataFrame, fraction: float, weights: np.ndarray) -> tuple[np
     Ranked within each budget, then averaged over the budgets that have something to recover.
     """
     share, points = [], []
-    for _, index in rows.groupby("budget").indices.items():
+    for index in rows.groupby("budget").indices.values():
         inner = weights[:, index]
         gain = rows["gain"].to_numpy(float)[index]
         ranks = (rows["signal"].to_numpy(float)[index], None, rows["doubt"].to_numpy(float)[index], gain)
         sums = [
-            fraction * (inner @ gain) if rank is None else collected(rank, gain, inner, fraction) for rank in ranks
+            fraction * (inner @ gain) if rank is None else collected(rank, gain, inner, fraction)
+            for rank in ranks
         ]
         recoverable = inner @ np.maximum(gain, 0.0)
         if (gain > 0).any():
@@ -66,9 +67,12 @@ def score(study: Study, claim: dict[str, Any], plan: Plan) -> Outcome:
         outcome.not_run.append("the certificate is constant")
     if outcome.not_run:
         return outcome
-    outcome.parts += [part(name, line, found, name, len(claim["lines"])) for name, line in claim["lines"].items()]
+    outcome.parts += [
+        part(name, line, found, name, len(claim["lines"])) for name, line in claim["lines"].items()
+    ]
     outcome.need("clusters", found.clusters, claim["minimum"]["clusters"])
-    outcome.need("clusters that recomputation helps", rows[rows["gain"] > 0]["cluster"].nunique(), claim["minimum"]["positives"])
+    helped = rows[rows["gain"] > 0]["cluster"].nunique()
+    outcome.need("clusters that recomputation helps", helped, claim["minimum"]["positives"])
     chance = found.value("random")
     outcome.counts["times_random"] = found.value("certificate") / chance if chance > 0 else float("nan")
     outcome.counts["mean_gain_per_run"] = float(np.average(rows["gain"], weights=rows["weight"]))

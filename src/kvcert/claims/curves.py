@@ -19,11 +19,16 @@ def attribution_curves(rows: pd.DataFrame, signals: dict[str, str]) -> dict[str,
     curves = {}
     for name, column in signals.items():
         known = rows[rows[column].notna()]
-        fpr, tpr = roc(known[column].to_numpy(float), known["induced"].to_numpy(bool), known["weight"].to_numpy(float))
+        fpr, tpr = roc(
+            known[column].to_numpy(float), known["induced"].to_numpy(bool), known["weight"].to_numpy(float)
+        )
         if len(fpr) == 0:
             continue
         keep = np.unique(np.linspace(0, len(fpr) - 1, min(len(fpr), POINTS)).astype(int))
-        curves[name] = {"pooled": {"fpr": fpr[keep], "tpr": tpr[keep]}, "conditional": _conditional(known, column)}
+        curves[name] = {
+            "pooled": {"fpr": fpr[keep], "tpr": tpr[keep]},
+            "conditional": _conditional(known, column),
+        }
     return curves
 
 

@@ -53,7 +53,8 @@ def load(results: Path, config: dict[str, Any], common: dict[str, Any]) -> Study
     tables = [read_columns(results / "runs" / f"{name}.parquet", list(COLUMNS)) for name in names]
     frame = pa.concat_tables(tables).to_pandas() if tables else pd.DataFrame(columns=list(COLUMNS))
     if len(frame) != report.get("runs"):
-        raise KvcertError(f"{results / 'runs'}: {len(frame)} runs, the integrity gate saw {report.get('runs')}; run `kvcert check`")
+        seen = f"{len(frame)} runs, the integrity gate saw {report.get('runs')}"
+        raise KvcertError(f"{results / 'runs'}: {seen}; run `kvcert check`")
     for column in TEXT:
         frame[column] = frame[column].astype(str)
     _refuse_contradictions(frame)
@@ -76,7 +77,9 @@ def read_columns(path: Path, columns: list[str]) -> pa.Table:
         return pq.read_table(path, columns=columns).unify_dictionaries().combine_chunks()
     except (OSError, pa.ArrowException, KeyError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise KvcertError(f"cannot read {path} ({reason}); run `kvcert check`, then rerun that shard") from None
+        raise KvcertError(
+            f"cannot read {path} ({reason}); run `kvcert check`, then rerun that shard"
+        ) from None
 
 
 def require_gate(results: Path) -> dict[str, Any]:
@@ -94,10 +97,14 @@ def require_gate(results: Path) -> dict[str, Any]:
 def _refuse_contradictions(frame: pd.DataFrame) -> None:
     twice = frame["run_id"][frame["run_id"].duplicated()]
     if len(twice):
-        raise KvcertError(f"run {twice.iloc[0]} is in the logs twice; delete results/*/ of that shard and rerun it")
+        raise KvcertError(
+            f"run {twice.iloc[0]} is in the logs twice; delete results/*/ of that shard and rerun it"
+        )
     score = frame["score"].astype(float)
     free = frame["valid"].to_numpy(bool) & score.notna().to_numpy() & frame["fail"].notna().to_numpy()
     wrong = free & ((score < frame["fail_below"]) != frame["fail"].map(bool, na_action="ignore")).to_numpy()
     if wrong.any():
         name = frame["run_id"].to_numpy()[wrong][0]
-        raise KvcertError(f"run {name}: its label `fail` contradicts its score and threshold; rerun its shard")
+        raise KvcertError(
+            f"run {name}: its label `fail` contradicts its score and threshold; rerun its shard"
+        )

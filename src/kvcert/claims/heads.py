@@ -53,12 +53,18 @@ def count_heads(files: list[Path], run_ids: pd.Series) -> HeadCounts:
         run, radius, wide, error, ess = run[good], radius[good], wide[good], error[good], ess[good]
         band = np.minimum(np.searchsorted(EDGES, ess), len(BANDS) - 1)
         cell = run * len(BANDS) + band
-        for total, inside in ((units, np.ones(len(run), bool)), (covered, error <= radius), (guarded, error <= wide)):
+        for total, inside in (
+            (units, np.ones(len(run), bool)),
+            (covered, error <= radius),
+            (guarded, error <= wide),
+        ):
             total += np.bincount(cell[inside], minlength=units.size).reshape(shape)
         infinite += np.bincount(run[np.isinf(radius)], minlength=len(index))
         ratios.append(error_ratio(error, radius))
         ratio_runs.append(run.astype(np.int32))
-    return HeadCounts(units, covered, guarded, infinite, unusable, np.concatenate(ratios), np.concatenate(ratio_runs))
+    return HeadCounts(
+        units, covered, guarded, infinite, unusable, np.concatenate(ratios), np.concatenate(ratio_runs)
+    )
 
 
 def error_ratio(error: np.ndarray, radius: np.ndarray) -> np.ndarray:

@@ -13,7 +13,9 @@ from kvcert.claims.text import token_f1
 
 def task_filter(study: Study, claim: dict[str, Any]) -> tuple[set[str], dict[str, float]]:
     """Cells (model, task, length) in a claim's scope, and the full-cache means of those that it leaves out."""
-    full = study.runs[(study.runs["policy"] == "full") & study.runs["setting"].isin(claim["scope"]["settings"])]
+    full = study.runs[
+        (study.runs["policy"] == "full") & study.runs["setting"].isin(claim["scope"]["settings"])
+    ]
     means = full.groupby("cell")["score"].mean()
     if claim["scope"]["tasks"] == "all":
         return set(study.runs["cell"]), {}
@@ -84,7 +86,9 @@ def add_rivals(rows: pd.DataFrame, study: Study, claim: dict[str, Any]) -> pd.Da
     rows = rows.merge(pairs, on=key, how="left", validate="many_to_one")
     rows = rows.merge(topk.rename(columns={study.common["confidence"]: "topk_logp"}), on=key, how="left")
     return rows.assign(
-        topk_doubt=-rows["topk_logp"].astype(float), mass=rows["evicted_mass"].astype(float), small_budget=-rows["budget"]
+        topk_doubt=-rows["topk_logp"].astype(float),
+        mass=rows["evicted_mass"].astype(float),
+        small_budget=-rows["budget"],
     )
 
 

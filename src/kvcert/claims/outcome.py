@@ -36,7 +36,15 @@ class Outcome:
             self.underpowered.append(f"{what}: {have:g}, registered minimum {least:g}")
 
 
-def stratum(name: str, by: str, measure: str, estimates: Estimates, column: str, rows: pd.DataFrame, share: bool = False) -> Stratum:
+def stratum(
+    name: str,
+    by: str,
+    measure: str,
+    estimates: Estimates,
+    column: str,
+    rows: pd.DataFrame,
+    share: bool = False,
+) -> Stratum:
     """One line beside a pooled figure."""
     low, high = estimates.interval(column, share=share)
     return {
@@ -45,7 +53,9 @@ def stratum(name: str, by: str, measure: str, estimates: Estimates, column: str,
     }  # fmt: skip
 
 
-def each(rows: pd.DataFrame, by: str, score: Callable[[pd.DataFrame, str, str], Iterable[Stratum]]) -> list[Stratum]:
+def each(
+    rows: pd.DataFrame, by: str, score: Callable[[pd.DataFrame, str, str], Iterable[Stratum]]
+) -> list[Stratum]:
     """Strata of `rows` by the values of one column."""
     lines: list[Stratum] = []
     for value in sorted(rows[by].unique().tolist()):

@@ -69,7 +69,9 @@ def _score(names: tuple[str, ...], results: Path, root: Path, config: dict[str, 
         # Each claim has its own stream: scoring one alone gives the same interval as scoring all.
         outcome = scorer(study, claim, dataclasses.replace(plan, seed=plan.seed + number))
         content = as_json(claim, outcome, registration)
-        write_atomic(results / "claims" / f"{name}.json", json.dumps(content, indent=1, allow_nan=False) + "\n")
+        write_atomic(
+            results / "claims" / f"{name}.json", json.dumps(content, indent=1, allow_nan=False) + "\n"
+        )
         scored.append(content)
     write_atomic(results / "verdicts.csv", table(results))
     return scored

@@ -27,5 +27,7 @@ def read_steps(files: list[Path], run_ids: pd.Series) -> tuple[pd.DataFrame, int
         unusable += int((keep & ~good).sum())
         parts.append(pd.DataFrame({"run": run[good], "certificate": certificate[good], "error": error[good]}))
     if not parts:
-        parts.append(pd.DataFrame({"run": np.zeros(0, int), "certificate": np.zeros(0), "error": np.zeros(0)}))
+        parts.append(
+            pd.DataFrame({"run": np.zeros(0, int), "certificate": np.zeros(0), "error": np.zeros(0)})
+        )
     return pd.concat(parts, ignore_index=True), unusable

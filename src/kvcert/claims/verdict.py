@@ -52,7 +52,9 @@ def _passes(value: float, threshold: float, direction: str) -> bool:
     return value >= threshold if direction == ">=" else value > threshold
 
 
-def part(name: str, line: dict[str, Any], estimates: Estimates, column: str, deciding: int, share: bool = False) -> Part:
+def part(
+    name: str, line: dict[str, Any], estimates: Estimates, column: str, deciding: int, share: bool = False
+) -> Part:
     """Hold one statistic against one registered line `{threshold, passes, role, kind?}`.
 
     `deciding` is the number of parts that decide the claim: a kill is decisive at level 1 - alpha / deciding.
@@ -63,9 +65,19 @@ def part(name: str, line: dict[str, Any], estimates: Estimates, column: str, dec
     wide_low, wide_high = estimates.interval(column, level, share=share)
     passed = None if math.isnan(value) else _passes(value, line["threshold"], line["passes"])
     return Part(
-        name, line["label"], value, low, high, float(line["threshold"]), line["passes"], line["role"], passed, wide_low, wide_high,
-        line.get("kind", KILLED),
-    )  # fmt: skip
+        name=name,
+        label=line["label"],
+        value=value,
+        ci_low=low,
+        ci_high=high,
+        threshold=float(line["threshold"]),
+        direction=line["passes"],
+        role=line["role"],
+        passed=passed,
+        bonferroni_low=wide_low,
+        bonferroni_high=wide_high,
+        kind=line.get("kind", KILLED),
+    )
 
 
 @dataclass(frozen=True)

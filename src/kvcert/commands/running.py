@@ -48,15 +48,12 @@ def pilot(args: argparse.Namespace, context: Context) -> None:
     from kvcert.registry.pilot import summarise
 
     if not args.summarise_only:
+        from kvcert.paper.cells import DONE, state
         from kvcert.prepare import prepare_all
         from kvcert.runner.shard import run_shard
 
         prepare_all(config)
-        todo = [
-            spec
-            for spec in shards(config)
-            if not (context.results / "runs" / f"{spec['shard']}.parquet").is_file()
-        ]
+        todo = [spec for spec in shards(config) if state(context.results, spec) != DONE]
         for number, spec in enumerate(todo, 1):
             started = time.monotonic()
             print(f"pilot {number}/{len(todo)}: {spec['shard']}", flush=True)

@@ -32,10 +32,14 @@ def freeze(root: Path, config: dict[str, Any]) -> str:
     """
     root = Path(root)
     if (root / FROZEN).exists():
-        raise KvcertError(f"{root / FROZEN} exists: the registration is frozen already; changes go to amendments.md")
+        raise KvcertError(
+            f"{root / FROZEN} exists: the registration is frozen already; changes go to amendments.md"
+        )
     registered = load_claims(root)["common"]["constants"]
     if registered != config["study"]["constants"]:
-        raise KvcertError(f"{CLAIMS}: common.constants are not study.constants of the configuration; make them equal")
+        raise KvcertError(
+            f"{CLAIMS}: common.constants are not study.constants of the configuration; make them equal"
+        )
     study = _study_hash(root)
     if sha256_json(config["study"]) != study:
         raise KvcertError(f"only the study of {CONFIG} can be frozen; freeze without an overlay")
@@ -76,7 +80,9 @@ def verify(root: Path) -> None:
         if sha256_file(path) != expected:
             raise KvcertError(f"{path} changed after it was frozen; restore it, changes go to amendments.md")
     if _study_hash(root) != content["study"]["sha256"]:
-        raise KvcertError(f"{root / CONFIG}: `study` changed after it was frozen; restore it, or use an overlay")
+        raise KvcertError(
+            f"{root / CONFIG}: `study` changed after it was frozen; restore it, or use an overlay"
+        )
 
 
 def status(root: Path, config: dict[str, Any]) -> str:
@@ -88,12 +94,21 @@ def standing(root: Path, config: dict[str, Any], check: bool = True) -> dict[str
     """`{"status", "sha256", "date"}` for a claim's JSON; verifies the frozen files first unless `check` is False."""
     root = Path(root)
     if not (root / FROZEN).is_file():
-        return {"status": "exploratory", "sha256": None, "date": None, "note": "nothing was frozen when this was scored"}
+        return {
+            "status": "exploratory",
+            "sha256": None,
+            "date": None,
+            "note": "nothing was frozen when this was scored",
+        }
     if check:
         verify(root)
     content = _read(root)
     same = sha256_json(config["study"]) == content["study"]["sha256"]
-    return {"status": "registered" if same else "exploratory", "sha256": content["sha256"], "date": content["date"]}
+    return {
+        "status": "registered" if same else "exploratory",
+        "sha256": content["sha256"],
+        "date": content["date"],
+    }
 
 
 def _read(root: Path) -> dict[str, Any]:
@@ -106,7 +121,9 @@ def _read(root: Path) -> dict[str, Any]:
     except (OSError, ValueError, AttributeError, TypeError) as error:
         raise KvcertError(f"cannot read {path} ({error}); restore it from the repository") from None
     if not whole:
-        raise KvcertError(f"{path} changed after it was written: its hash does not match; restore it from the repository")
+        raise KvcertError(
+            f"{path} changed after it was written: its hash does not match; restore it from the repository"
+        )
     return dict(content)
 
 

@@ -25,7 +25,11 @@ class World:
     tasks: int = 5
     examples: int = 30
     full_pass: float = 0.5  # share of examples whose full run passes
-    induced: tuple[float, ...] = (0.5, 0.3, 0.15)  # mean chance that eviction breaks a passing example, by budget
+    induced: tuple[float, ...] = (
+        0.5,
+        0.3,
+        0.15,
+    )  # mean chance that eviction breaks a passing example, by budget
     spread: float = 1.0  # standard deviation of an example's resilience, probit scale
     inherent: float = 0.95  # chance that an example whose full run fails also fails evicted
     shared: float = 0.5  # share of a signal's variance that the runs of one example have in common
@@ -33,7 +37,9 @@ class World:
     confidence: float = 0.50
     two_run: float = 0.65
     settings: int = 2  # C2 pools both settings
-    alike: float = 0.5  # correlation of what befalls the runs of one example at one budget (C2: Poisson and top-k
+    alike: float = (
+        0.5  # correlation of what befalls the runs of one example at one budget (C2: Poisson and top-k
+    )
     # keep the same sinks, recent tokens and top slice); 0 is the worst case
 
 
@@ -65,7 +71,9 @@ def parity(world: World, claim: dict[str, Any], studies: int, seed: int) -> dict
         killed = mean.mean() < claim["lines"]["parity"]["threshold"]
         weak = errors[study] > claim["minimum"]["largest_standard_error"]
         counts["underpowered" if weak else "killed" if killed else "survived"] += 1
-    return {name: count / studies for name, count in counts.items()} | {"median_standard_error": float(np.median(errors))}
+    return {name: count / studies for name, count in counts.items()} | {
+        "median_standard_error": float(np.median(errors))
+    }
 
 
 def attribution(world: World, claim: dict[str, Any], studies: int, seed: int) -> dict[str, float]:
@@ -115,7 +123,12 @@ def table(root: Path, world: World, studies: int, seed: int) -> str:
     """Markdown: assumptions, then the shares of each verdict."""
     claims = load_claims(root)["claims"]
     lines = ["Assumptions: " + ", ".join(f"{key} {value}" for key, value in asdict(world).items()) + ".", ""]
-    lines += [f"{studies} simulated studies, seed {seed}.", "", "| claim | verdict | share |", "|---|---|---|"]
+    lines += [
+        f"{studies} simulated studies, seed {seed}.",
+        "",
+        "| claim | verdict | share |",
+        "|---|---|---|",
+    ]
     for claim, shares in (
         ("C2", parity(world, claims["C2"], studies, seed)), ("C6", attribution(world, claims["C6"], studies, seed)),
     ):  # fmt: skip
@@ -126,7 +139,8 @@ def table(root: Path, world: World, studies: int, seed: int) -> str:
 def main() -> None:
     """Print the table for the defaults or for other sizes."""
     parser = argparse.ArgumentParser(description=__doc__)
-    for name, kind in (("tasks", int), ("examples", int), ("certificate", float), ("full-pass", float), ("spread", float), ("alike", float)):
+    sizes = [("tasks", int), ("examples", int)]
+    for name, kind in [*sizes, *((name, float) for name in ("certificate", "full-pass", "spread", "alike"))]:
         parser.add_argument(f"--{name}", type=kind, default=getattr(World, name.replace("-", "_")))
     parser.add_argument("--studies", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=2607)

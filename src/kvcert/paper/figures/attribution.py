@@ -62,6 +62,6 @@ def _panel(axes: Axes, curves: dict[str, Any], form: str, areas: dict[str, float
         )
         return
     axes.plot([0, 1], [0, 1], color=GREY, linewidth=0.8, zorder=1)
-    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02),xlabel="inherent failures flagged (share)",
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), xlabel="inherent failures flagged (share)",
              ylabel="cache-induced failures flagged (share)")  # fmt: skip
     legend_below(axes, 0.45, 2)
