@@ -53,7 +53,7 @@ if {"-n", "-np", "--dry-run", "--dryrun"} & set(sys.argv):
 
 
 onsuccess:
-    finish(config)
+    finish()
 
 
 onerror:

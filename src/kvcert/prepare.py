@@ -84,10 +84,14 @@ def _model(model: dict[str, Any], cache: Path, say: Callable[[str], None]) -> di
 def _snapshot(model: dict[str, Any], say: Callable[[str], None]) -> None:
     from huggingface_hub import snapshot_download
 
-    say(f"model {model['name']}: {model['hub']} at {model.get('revision') or 'main'}")
+    if not model.get("revision"):
+        raise KvcertError(
+            f"model {model['name']}: `hub` needs a `revision` (a commit), so that weights are named exactly"
+        )
+    say(f"model {model['name']}: {model['hub']} at {model['revision']}")
     patterns = ["*.safetensors", "*.json", "*.jinja", "*.model", "merges.txt"]
     try:
-        snapshot_download(model["hub"], revision=model.get("revision"), allow_patterns=patterns)
+        snapshot_download(model["hub"], revision=model["revision"], allow_patterns=patterns)
     except Exception as error:
         kind = type(error).__name__
         raise KvcertError(

@@ -92,6 +92,9 @@ def test_a_changed_specification_repeats_its_shards_alone(done: Path) -> None:
     output = dry(done, *arguments)
     assert jobs(output)["cell"] == 1
     assert f"Shard {SHARD}" in output
+    # With an empty cache the model is prepared anew as well; that must neither add shards nor hide the changed one.
+    prepared = jobs(dry(done, *arguments[:-1], "cache=empty"))
+    assert (prepared["setup"], prepared["cell"]) == (1, 1)
 
 
 def content(project: Path) -> dict[str, object]:

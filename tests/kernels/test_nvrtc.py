@@ -18,13 +18,15 @@ from kvcert.kernels.device import EVICT_NAMES, decode_names
 pytest.importorskip("cuda.bindings.nvrtc")
 
 F, B, H = torch.float32, torch.bfloat16, torch.float16
-#: Instantiation (type, D, query rows, certificate) and its register budget; measured with nvidia-cuda-nvrtc 13.0.88.
-#: 128 threads and two blocks per processor allow 255.
+#: Instantiation (type, D, query rows, certificate): register budgets for sm_80 and sm_90, and for sm_100, a step of 8
+#: above what nvidia-cuda-nvrtc 13.0.88 gives. 128 threads and two blocks per processor allow 255.
 BUDGET = {
-    (B, 64, 1, True): 104, (B, 64, 3, True): 176, (B, 96, 4, True): 255, (B, 128, 1, False): 88, (B, 128, 4, False): 168,
-    (B, 128, 4, True): 216, (B, 256, 4, True): 216, (H, 64, 3, True): 176, (H, 128, 4, True): 216,
-    (F, 64, 3, False): 152, (F, 64, 3, True): 192, (F, 96, 2, True): 208, (F, 96, 4, True): 255, (F, 128, 4, True): 224,
+    (B, 64, 1, True): (96, 136), (B, 64, 3, True): (168, 200), (B, 96, 4, True): (248, 255), (B, 128, 1, False): (80, 112),
+    (B, 128, 4, False): (160, 192), (B, 128, 4, True): (200, 232), (B, 256, 4, True): (200, 232), (H, 64, 3, True): (176, 200),
+    (H, 128, 4, True): (208, 232), (F, 64, 3, False): (136, 168), (F, 64, 3, True): (176, 200), (F, 96, 2, True): (160, 176),
+    (F, 96, 4, True): (255, 255), (F, 128, 4, True): (208, 240),
 }  # fmt: skip
+SMALL = (64, 72)
 ARCHITECTURES = (80, 90, 100)
 
 
@@ -45,11 +47,12 @@ def usage(log: str) -> dict[str, tuple[int, int]]:
 @pytest.mark.parametrize("capability", ARCHITECTURES)
 def test_no_spills_and_register_budget(capability: int) -> None:
     budget = {decode_names(t, d, rows, cert)[0]: most for (t, d, rows, cert), most in BUDGET.items()}
-    budget |= {decode_names(B, 128, 4, True)[1]: 64, decode_names(F, 96, 4, True)[1]: 64} | dict.fromkeys(EVICT_NAMES, 64)
+    budget |= dict.fromkeys((decode_names(B, 128, 4, True)[1], decode_names(F, 96, 4, True)[1], *EVICT_NAMES), SMALL)
     made = nvrtc.compile_kernels(tuple(budget), capability)
     assert made.cubin[:4] == b"\x7fELF"
     used = usage(made.log)
-    for name, most in budget.items():
+    for name, (older, newer) in budget.items():
+        most = newer if capability >= 100 else older
         registers, spilled = used[made.symbols[name]]
         assert spilled == 0, f"sm_{capability} {name}: {spilled} bytes spilled"
         assert registers <= most, f"sm_{capability} {name}: {registers} registers, budget {most}"

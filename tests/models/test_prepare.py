@@ -184,7 +184,12 @@ def test_a_cache_that_is_a_file(config: dict[str, Any], tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("entry", "message"), [({"path": "/nowhere"}, "no config.json in /nowhere"), ({}, "needs one of")]
+    ("entry", "message"),
+    [
+        ({"path": "/nowhere"}, "no config.json in /nowhere"),
+        ({}, "needs one of"),
+        ({"hub": "org/model"}, "needs a `revision`"),
+    ],
 )
 def test_models_from_elsewhere(config: dict[str, Any], entry: dict[str, str], message: str) -> None:
     config["study"]["models"] = [{"name": "local", **entry}]

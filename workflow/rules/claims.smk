@@ -24,6 +24,8 @@ rule integrity:
 rule score:
     input:
         gate=f"{RESULTS}/integrity.json",
+        # Named beside the gate: two sets of logs may leave the same report, and an interrupted run must not mix them up.
+        logs=LOG_FILES,
         registration=sorted(map(str, Path(workflow.basedir, "preregistration").glob("*.*"))),
         code=sources("claims", "registry"),
     output:

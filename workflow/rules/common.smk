@@ -28,19 +28,24 @@ TABLE_FILES = [f"{RESULTS}/tables/{stem}{suffix}" for stem in TABLES for suffix 
 FIGURE_FILES = [f"{FOLDER}/{stem}{suffix}" for stem in FIGURES for suffix in FIGURE_SUFFIXES]
 
 
+#: Left by a run that showed its verdicts. Snakemake ends silently when nothing is to be done; `make` then shows them.
+SHOWN = Path(".snakemake/verdicts-shown")
+
+
 def sources(*packages):
     """The package's own files behind a rule: a changed claim is scored again, a changed figure drawn again."""
     folders = (Path(SOURCE) / "kvcert" / package for package in packages)
     return sorted(str(path) for folder in folders for path in folder.rglob("*.py"))
 
 
-def finish(config):
+def finish():
     """The closing words: the verdict table, if this call was about the whole study."""
     if not Path(RESULTS, "verdicts.csv").is_file():
         return
     from kvcert.paper.console import print_verdicts
 
     print_verdicts(Path(RESULTS))
+    SHOWN.touch()
     print(f"logs, claims and tables: {RESULTS}/   figures: {FOLDER}/")
 
 

@@ -1,6 +1,7 @@
 # Tables and figures, drawn from the logs and the scores alone. No torch in here.
 rule tables:
     input:
+        logs=LOG_FILES,
         claims=CLAIM_FILES,
         verdicts=f"{RESULTS}/verdicts.csv",
         code=[path for path in sources("paper") if "figures" not in Path(path).parts],
@@ -22,6 +23,7 @@ rule tables:
 
 rule figures:
     input:
+        logs=LOG_FILES,
         claims=CLAIM_FILES,
         verdicts=f"{RESULTS}/verdicts.csv",
         code=sources("paper"),

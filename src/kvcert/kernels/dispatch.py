@@ -101,7 +101,12 @@ def decode(
             q, k, v, log_pi, begin, end, scale=scale, centre=centre, certificate=certificate, level=level
         )
     elif chosen == "cpu":
-        out, stats = torch.ops.kvcert.decode_cpu(q, k, v, log_pi, begin, end, scale, centre, certificate, level)
+        from kvcert.kernels.twin import decode_cpu, decode_twin
+
+        eager = type(q) is Tensor and not torch.compiler.is_compiling()
+        out, stats = (decode_twin if eager else decode_cpu)(
+            q, k, v, log_pi, begin, end, scale, centre, certificate, level
+        )
     else:
         from kvcert.kernels.cuda import decode_cuda
 

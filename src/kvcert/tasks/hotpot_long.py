@@ -26,7 +26,7 @@ class HotpotLong(Task):
             3, "longest accepted answer, in words (the answer must fit the new tokens)", 1, 12
         ),
         "cue_words": Param(
-            4, "words of the text before the answer that begin the reply; 0: a fixed phrase", 0, 12
+            3, "words of the text before the answer that begin the reply; 0: a fixed phrase", 0, 12
         ),
         "distractors": Param(
             "other", "paragraphs of other questions, or this question's own", choices=("other", "own")

@@ -13,12 +13,8 @@ from kvcert.tasks.scoring import share_found
 from kvcert.tasks.stream import Stream
 from kvcert.tasks.words import CITIES, COLOURS, FIRST_NAMES, JOBS
 
-#: Fields that can be asked for: path inside the record, and how the question names it.
-FIELDS = {
-    ("home", "city"): "home city",
-    ("work", "job"): "job",
-    ("car", "colour"): "car colour",
-}
+#: Fields that can be asked for: (outer, inner) keys of the nested record.
+FIELDS = (("home", "city"), ("work", "job"), ("car", "colour"))
 
 
 @register
@@ -33,31 +29,30 @@ class JsonLookup(Task):
         k = params["records"]
         persons, cities = stream.sample(FIRST_NAMES, k), stream.sample(CITIES, k)
         jobs, colours = stream.sample(JOBS, k), stream.sample(COLOURS, k)
-        records: list[dict[str, Any]] = [
-            {
-                "name": person,
+        records: dict[str, dict[str, Any]] = {
+            person: {
                 "home": {"city": city, "floor": 1 + stream.below(9)},
                 "work": {"job": job},
                 "car": {"colour": colour},
             }
             for person, city, job, colour in zip(persons, cities, jobs, colours, strict=True)
-        ]
-        record = stream.choice(records)
-        outer, inner = stream.choice(list(FIELDS))
-        label = FIELDS[outer, inner]
+        }
+        person = stream.choice(persons)
+        outer, inner = stream.choice(FIELDS)
 
         def build(context: str) -> Example:
             return Example(
                 draw.index,
                 "The text contains JSON records of persons. Read them.",
                 context,
-                f"What is the {label} in the record of {record['name']}?",
-                f"In the record of {record['name']}, the {label} is",
-                (record[outer][inner],),
+                f'What is the "{inner}" of the "{outer}" in the record of {person}?',
+                f'{{"{person}": {{"{outer}": {{"{inner}": "',
+                (records[person][outer][inner],),
                 f"{SYNTHETIC}; background: {ESSAYS.attribution}",
             )
 
-        return plant(stream, room, texts.essays(draw.texts), [json.dumps(item) for item in records], build)
+        planted = [json.dumps({name: record}) for name, record in records.items()]
+        return plant(stream, room, texts.essays(draw.texts), planted, build)
 
     def score(self, prediction: str, example: Example) -> float:
         return share_found(prediction, example.answers)

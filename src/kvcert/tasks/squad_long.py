@@ -29,7 +29,7 @@ class SquadLong(Task):
             3, "longest accepted answer, in words (the answer must fit the new tokens)", 1, 12
         ),
         "cue_words": Param(
-            4, "words of the text before the answer that begin the reply; 0: a fixed phrase", 0, 12
+            3, "words of the text before the answer that begin the reply; 0: a fixed phrase", 0, 12
         ),
     }
 

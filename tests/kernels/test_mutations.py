@@ -1,0 +1,28 @@
+"""The mutation list stays in step with the kernels; `mutations.py` runs it whole."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from kvcert.kernels.build import source_dir
+from mutations import MUTANTS
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.what)
+def test_every_mutant_changes_exactly_one_place(mutant) -> None:  # type: ignore[no-untyped-def]
+    assert (source_dir() / mutant.file).read_text().count(mutant.old) == 1 and mutant.old != mutant.new
+
+
+def test_there_are_enough() -> None:
+    assert len({m.what for m in MUTANTS}) == len(MUTANTS) >= 12
+
+
+@pytest.mark.slow
+def test_all_are_caught() -> None:
+    script = Path(__file__).parent / "mutations.py"
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=600)
+    assert done.stdout.splitlines()[-1:] == [f"caught {len(MUTANTS)}/{len(MUTANTS)}"], done.stdout + done.stderr[-2000:]
