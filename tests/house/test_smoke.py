@@ -24,7 +24,8 @@ from kvcert.paper.catalogue import FIGURE_SUFFIXES, FIGURES, TABLE_SUFFIXES, TAB
 pytestmark = pytest.mark.slow
 
 #: The model cache is shared with the checkout, so that the model is converted once. Absolute, as the folder is another.
-SMOKE = ("--cores", "2", "--configfile", "config/smoke.yaml", "--config", f"cache={ROOT / '.kvcert'}")
+CACHE = Path(os.environ.get("KVCERT_CACHE", ROOT / ".kvcert")).resolve()
+SMOKE = ("--cores", "2", "--configfile", "config/smoke.yaml", "--config", f"cache={CACHE}")
 SHARD = "smollm2-135m.niah.320.0"
 CLOCKS = ("seconds_prefill", "seconds_decode")
 

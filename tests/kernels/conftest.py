@@ -10,9 +10,9 @@ import torch
 from filelock import FileLock
 
 sys.path.insert(0, str(Path(__file__).parent))
-import shim  # noqa: E402
+import shim
 
-from kvcert.kernels.build import compiler  # noqa: E402
+from kvcert.kernels.build import compiler
 
 torch.set_num_threads(1)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-
 from problems import poison, problem
 
 Problem = dict[str, Any]
@@ -83,7 +82,9 @@ def huge_logits() -> Problem:
     """Logits of +80 and -80 side by side."""
     p = _base(9)
     p["q"] = torch.full_like(p["q"], 1.0)
-    sign = torch.where(torch.rand(p["k"].shape[:3], generator=torch.Generator().manual_seed(1)) < 0.5, 1.0, -1.0)
+    sign = torch.where(
+        torch.rand(p["k"].shape[:3], generator=torch.Generator().manual_seed(1)) < 0.5, 1.0, -1.0
+    )
     p["k"] = (sign * 80.0 / 8.0)[..., None].expand_as(p["k"]).contiguous()
     return poison(p)
 

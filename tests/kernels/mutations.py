@@ -1,3 +1,4 @@
+# ruff: noqa: E501  one mutant a line
 """Break the device kernels on purpose, one change at a time; each mutant must be caught by the executor's cases.
 
 Run `python tests/kernels/mutations.py`; the last line reads `caught N/N`. `--list` prints the mutants without running.
@@ -13,15 +14,15 @@ from typing import NamedTuple
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[2] / "src")]
 
-import torch  # noqa: E402
-
 import shim  # noqa: E402
+import torch  # noqa: E402
 from hostile import HOSTILE  # noqa: E402
+from problems import agree, paged, problem, reference  # noqa: E402
+from test_draws import random_case  # noqa: E402
+
 from kvcert.kernels.build import source_dir  # noqa: E402
 from kvcert.kernels.evict_torch import draw_torch, gather_torch  # noqa: E402
 from kvcert.kernels.nvrtc import HEADERS  # noqa: E402
-from problems import agree, paged, problem, reference  # noqa: E402
-from test_draws import random_case  # noqa: E402
 
 
 class Mutant(NamedTuple):
@@ -35,7 +36,7 @@ class Mutant(NamedTuple):
 
 MUTANTS = [
     Mutant("second moments rescaled by the first power", "state.h", "w2 *= a2; q0 *= a2; q2 *= a2; m = m2;", "w2 *= a; q0 *= a; q2 *= a; m = m2;"),
-    Mutant("Q1 rescaled by the first power", "decode.cuh", "if (CERT) q1[i] *= a2; }", "if (CERT) q1[i] *= a; }"),
+    Mutant("Q1 rescaled by the first power", "lane.cuh", "if (CERT) q1[i] *= a2; }", "if (CERT) q1[i] *= a; }"),
     Mutant("merge forgets to rescale the other side's sum", "state.h", "l = l * a + y.l * b;", "l = l * a + y.l;"),
     Mutant("merge of the range by the square", "state.h", "r = larger(r * a, y.r * b);", "r = larger(r * a2, y.r * b2);"),
     Mutant("range not rescaled", "state.h", "l *= a; r *= a;", "l *= a;"),
@@ -53,9 +54,9 @@ MUTANTS = [
     Mutant("barrier dropped in combine", "decode.cuh", "    __syncthreads();\n    oq = oo", "    oq = oo"),
     Mutant("barrier inside a divergent branch", "decode.cuh", "  __syncthreads();\n  for (int e", "  if (sub == 0) __syncthreads();\n  for (int e"),
     Mutant("one warp left out of the merge", "decode.cuh", "merged<D>(sm + g * REC, WARPS, GB * REC, x, m)", "merged<D>(sm + g * REC, WARPS - 1, GB * REC, x, m)"),
-    Mutant("Q1 merged by the first power", "decode.cuh", "(e >= 2 && e <= 4) || e >= HEAD + D;", "(e >= 2 && e <= 4);"),
+    Mutant("Q1 merged by the first power", "lane.cuh", "(e >= 2 && e <= 4) || e >= HEAD + D;", "(e >= 2 && e <= 4);"),
     Mutant("wrong query head's slot", "decode.cuh", "head * G + i % G) * a.T + i / G;", "head * G + i / G) * a.T + i % G;"),
-    Mutant("page offset not masked", "decode.cuh", "j &= (1 << a.page_shift) - 1;", "j &= (2 << a.page_shift) - 1;"),
+    Mutant("page offset not masked", "lane.cuh", "j &= (1 << a.page_shift) - 1;", "j &= (2 << a.page_shift) - 1;"),
     Mutant("variance without the cross term", "state.h", "s.q2 - 2.f * oq + oo * s.q0", "s.q2 - oq + oo * s.q0"),
     Mutant("guarded radius uses the largest weight of all", "state.h", "rest = 1.f - y.p_sampled;", "rest = 1.f - y.p_max;"),
     Mutant("empty row divides by zero", "state.h", "if (s.l == 0.f) return", "if (s.l < 0.f) return"),
@@ -83,14 +84,23 @@ def decode_problems() -> list[tuple[dict, dict, int]]:
         made.append((p, p, splits))
     p = problem(1, 2, 3, 1, 64, 60, seed=9)
     made.append((paged(p, 16), p, 2))
-    made += [(p, p, 4) for p in (HOSTILE["early_query_sees_nothing"](), HOSTILE["longest_padding"](), HOSTILE["dominant_token"]())]
+    made += [
+        (p, p, 4)
+        for p in (
+            HOSTILE["early_query_sees_nothing"](),
+            HOSTILE["longest_padding"](),
+            HOSTILE["dominant_token"](),
+        )
+    ]
     return made
 
 
 def evict_problems() -> list[dict]:
     """Draws of several tiles, with certain tokens, earlier stages and a unit that starts late."""
     g = torch.Generator().manual_seed(5)
-    made = [e for e in (random_case(g) for _ in range(40)) if e["k"].shape[2] > 260 and e["log_pi"] is not None][:2]
+    made = [
+        e for e in (random_case(g) for _ in range(40)) if e["k"].shape[2] > 260 and e["log_pi"] is not None
+    ][:2]
     certain = random_case(g)
     certain["pi"] = torch.full_like(certain["pi"], 1.0)
     return [*made, certain, _equality()]
@@ -117,13 +127,15 @@ def verify(driver: Path, folder: Path, decodes: list, wants: list, evicts: list)
     for y, want in zip(shim.decode_results(raw, [(p, True) for p, _, _ in decodes]), wants, strict=True):
         agree(y, want, loose=2.0)
     for i, e in enumerate(evicts):
-        rows, groups, n, dim = e["k"].shape
+        rows, groups, n, _dim = e["k"].shape
         raw = shim.run(driver, [shim.evict_case(e, n, seed=3 + i)], folder, timeout=60)
         index, count = draw_torch(e["pi"], e["positions"], e["begin"], e["name"])
         units = rows * groups
         got = torch.frombuffer(bytearray(raw), dtype=torch.int32)
         assert torch.equal(got[units * n : units * (n + 1)].view_as(count), count), "count"
-        want = gather_torch(e["k"], e["v"], e["pi"], e["positions"], e["log_pi"], index, count, int(count.max()), n)
+        want = gather_torch(
+            e["k"], e["v"], e["pi"], e["positions"], e["log_pi"], index, count, int(count.max()), n
+        )
         at, valid = units * (n + 1), torch.arange(n) >= int(count.max()) - count[..., None]
         valid &= torch.arange(n) < int(count.max())
         for x in want:

@@ -14,7 +14,16 @@ from kvcert.kernels.types import STATS, Decoded
 LEVEL = math.log(2.0 / 0.05)
 #: Largest relative error (absolute below 1) allowed per figure, for float32, bfloat16 and float16 inputs alike: all
 #: arithmetic is float32, so the input type changes the inputs and not the error of what is computed from them.
-BOUNDS = {"lse": 2e-6, "variance": 1e-4, "bound": 5e-6, "radius": 2e-5, "guarded": 3e-5, "ess": 1e-5, "p_max": 5e-6, "p_sampled": 5e-6}
+BOUNDS = {
+    "lse": 2e-6,
+    "variance": 1e-4,
+    "bound": 5e-6,
+    "radius": 2e-5,
+    "guarded": 3e-5,
+    "ess": 1e-5,
+    "p_max": 5e-6,
+    "p_sampled": 5e-6,
+}
 #: Rounding of the output to its type, on values of order 1 to 4.
 OUT = {torch.float32: 5e-6, torch.bfloat16: 1.6e-2, torch.float16: 2e-3}
 
@@ -27,7 +36,9 @@ def problem(
     g = torch.Generator().manual_seed(seed)
     q = torch.randn(rows, groups * per, steps, dim, generator=g).to(dtype)
     k = torch.randn(rows, groups, length + spare, dim, generator=g).to(dtype)
-    v = (torch.randn(rows, groups, length + 2 * spare, dim, generator=g) + 1.0).to(dtype)[:, :, : length + spare]
+    v = (torch.randn(rows, groups, length + 2 * spare, dim, generator=g) + 1.0).to(dtype)[
+        :, :, : length + spare
+    ]
     pi = torch.rand(rows, groups, length + spare, generator=g).clamp_min(0.05)
     log_pi = torch.where(torch.rand(pi.shape, generator=g) < 0.4, 0.0, pi.log())
     log_pi[:, :, max(length - steps, 0) : length] = 0.0
@@ -35,7 +46,16 @@ def problem(
     begin = torch.randint(0, most, (rows, groups), generator=g, dtype=torch.int32)
     begin = begin if ragged else torch.zeros_like(begin)
     centre = 1.0 + 0.1 * torch.randn(rows, groups, dim, generator=g) if centred else None
-    made = dict(q=q, k=k, v=v, log_pi=log_pi, begin=begin, end=length, scale=dim**-0.5, centre=centre)
+    made = {
+        "q": q,
+        "k": k,
+        "v": v,
+        "log_pi": log_pi,
+        "begin": begin,
+        "end": length,
+        "scale": dim**-0.5,
+        "centre": centre,
+    }
     return poison(made)
 
 
@@ -51,11 +71,16 @@ def poison(p: dict[str, Any]) -> dict[str, Any]:
 def paged(p: dict[str, Any], page: int, seed: int = 0) -> dict[str, Any]:
     """The same problem with its cache cut into shuffled pages; unused pages hold NaN."""
     g = torch.Generator().manual_seed(seed)
-    rows, groups, _, dim = p["k"].shape
+    rows, groups, _, _dim = p["k"].shape
     count = -(-p["end"] // page)
     total = rows * count + 2
-    table = torch.stack([torch.randperm(total, generator=g)[: rows * count].view(rows, count) for _ in range(groups)], 1)
-    pools = {n: torch.full((total, groups, page, *p[n].shape[3:]), math.nan, dtype=p[n].dtype) for n in ("k", "v", "log_pi")}
+    table = torch.stack(
+        [torch.randperm(total, generator=g)[: rows * count].view(rows, count) for _ in range(groups)], 1
+    )
+    pools = {
+        n: torch.full((total, groups, page, *p[n].shape[3:]), math.nan, dtype=p[n].dtype)
+        for n in ("k", "v", "log_pi")
+    }
     for name, pool in pools.items():
         for r in range(rows):
             for h in range(groups):
@@ -94,4 +119,6 @@ def agree(y: Decoded, want: tuple[Tensor, Tensor], *, loose: float = 1.0) -> Non
         if name == "guarded":  # 1 - p_sampled cancels in float32
             limit = limit + 4e-7 * ref.abs() / (1.0 - stats[7]).clamp_min(1e-12)
         bad = gap > limit
-        assert not bad.any(), f"{name}: got {got[bad][0]:.6g}, want {ref[bad][0]:.6g} ({int(bad.sum())} wrong)"
+        assert not bad.any(), (
+            f"{name}: got {got[bad][0]:.6g}, want {ref[bad][0]:.6g} ({int(bad.sum())} wrong)"
+        )

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from problems import LEVEL
 from torch import Tensor
 
 from kvcert.kernels.build import compiler, source_dir
 from kvcert.kernels.device import DeviceDecode, DeviceEvict, plan_decode
 from kvcert.kernels.twin import KINDS, _Decode
 from kvcert.kernels.types import STATS, Decoded, pack
-from problems import LEVEL
 
 HERE = Path(__file__).parent / "simt"
 SANITIZE = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
@@ -24,8 +24,18 @@ NAMES = {torch.float32: "float", torch.bfloat16: "bf16", torch.float16: "half16"
 
 def build(target: Path, source: str = "driver.cpp", *flags: str, kernels: Path | None = None) -> Path:
     """Compile a driver against the kernel texts in `kernels` (default: the package's)."""
-    command = [compiler() or "g++", "-std=c++17", "-O1", *flags, f"-I{HERE}", f"-I{kernels or source_dir()}", "-Wno-psabi"]
-    done = subprocess.run([*command, str(HERE / source), "-o", str(target)], capture_output=True, text=True, check=False)
+    command = [
+        compiler() or "g++",
+        "-std=c++17",
+        "-O1",
+        *flags,
+        f"-I{HERE}",
+        f"-I{kernels or source_dir()}",
+        "-Wno-psabi",
+    ]
+    done = subprocess.run(
+        [*command, str(HERE / source), "-o", str(target)], capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-2000:]
     return target
 
@@ -62,16 +72,36 @@ def decode_case(p: dict[str, Any], *, splits: int, seed: int, certificate: bool 
     groups = k.shape[1]
     plan = plan_decode(rows, heads, groups, steps, dim, p["end"], certificate, processors=1, splits=splits)
     shift = 0 if pages is None else k.shape[2].bit_length() - 1
+    table = (0, 0) if pages is None else pages.stride()[:2]
     args = DeviceDecode(
-        *[None] * 10, *k.stride()[:3], *v.stride()[:3], *log_pi.stride()[:2], *((0, 0) if pages is None else pages.stride()[:2]),
+        *[None] * 10, *k.stride()[:3], *v.stride()[:3], *log_pi.stride()[:2], *table,
         heads, groups, steps, p["end"], heads // groups * steps, plan.chunks, plan.splits, plan.keys, shift,
         rows * heads * steps, p["scale"], LEVEL,
     )  # fmt: skip
     total = rows * heads * steps
-    head = words(0, KINDS[k.dtype], dim, plan.rows, certificate, *plan.grid, plan.shared, plan.combine_shared, total, seed)
-    head += words(total * plan.splits * plan.record * 4, total * dim * q.element_size(), total * (8 if certificate else 1) * 4)
+    head = words(
+        0,
+        KINDS[k.dtype],
+        dim,
+        plan.rows,
+        certificate,
+        *plan.grid,
+        plan.shared,
+        plan.combine_shared,
+        total,
+        seed,
+    )
+    head += words(
+        total * plan.splits * plan.record * 4,
+        total * dim * q.element_size(),
+        total * (8 if certificate else 1) * 4,
+    )
     centre = p["centre"] if certificate else None
-    return head + block(bytes(args)) + b"".join(map(block, (q.contiguous(), k, v, log_pi, centre, p["begin"], pages)))
+    return (
+        head
+        + block(bytes(args))
+        + b"".join(map(block, (q.contiguous(), k, v, log_pi, centre, p["begin"], pages)))
+    )
 
 
 def decode_results(raw: bytes, shapes: list[tuple[dict[str, Any], bool]]) -> list[Decoded]:
@@ -82,7 +112,9 @@ def decode_results(raw: bytes, shapes: list[tuple[dict[str, Any], bool]]) -> lis
         size, planes = q.numel() * q.element_size(), len(STATS) if certificate else 1
         out = torch.frombuffer(bytearray(raw[at : at + size]), dtype=q.dtype).view(q.shape)
         at += size
-        stats = torch.frombuffer(bytearray(raw[at : at + planes * n * 4]), dtype=torch.float32).view(planes, *q.shape[:3])
+        stats = torch.frombuffer(bytearray(raw[at : at + planes * n * 4]), dtype=torch.float32).view(
+            planes, *q.shape[:3]
+        )
         at += planes * n * 4
         made.append(pack(out, stats, q.dtype))
     assert at == len(raw)

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import pytest
 import torch
+from problems import problem
+
+PAGE = torch.zeros(1, 1, 1, dtype=torch.int32)
 
 from kvcert.errors import KvcertError
 from kvcert.kernels import build, decode, dispatch, resolve_backend, twin
-from problems import problem
 
 
 @pytest.fixture
@@ -26,7 +28,8 @@ def fresh() -> Iterator[None]:
 
 
 def test_names() -> None:
-    assert resolve_backend("auto", "cpu") == "cpu" and resolve_backend("torch", "cpu") == "torch"
+    assert resolve_backend("auto", "cpu") == "cpu"
+    assert resolve_backend("torch", "cpu") == "torch"
     with pytest.raises(KvcertError, match="unknown backend 'gpu'; choose one of auto, cuda, cpu, torch"):
         resolve_backend("gpu", "cpu")
     with pytest.raises(KvcertError, match="cuda cannot work on device cpu"):
@@ -50,7 +53,9 @@ def test_no_compiler(fresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_failed_compilation_is_one_line(fresh: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     fake = tmp_path / "cxx"
-    fake.write_text("#!/bin/sh\n[ \"$1\" = --version ] && { echo fake 1; exit 0; }\necho 'x.cpp:1: error: no' >&2; exit 1\n")
+    fake.write_text(
+        "#!/bin/sh\n[ \"$1\" = --version ] && { echo fake 1; exit 0; }\necho 'x.cpp:1: error: no' >&2; exit 1\n"
+    )
     fake.chmod(0o755)
     monkeypatch.setenv("CXX", str(fake))
     monkeypatch.setenv("KVCERT_KERNEL_CACHE", str(tmp_path / "cache"))
@@ -78,13 +83,21 @@ def test_two_processes_build_once(tmp_path: Path) -> None:
     log = tmp_path / "log"
     fake = tmp_path / "cxx"  # records each compilation, and takes its time
     fake.write_text(
-        "#!/bin/sh\n[ \"$1\" = --version ] && { echo fake 2; exit 0; }\n"
-        f"echo once >> {log}; sleep 0.5\nwhile [ \"$1\" != -o ]; do shift; done; echo lib > \"$2\"\n"
+        '#!/bin/sh\n[ "$1" = --version ] && { echo fake 2; exit 0; }\n'
+        f'echo once >> {log}; sleep 0.5\nwhile [ "$1" != -o ]; do shift; done; echo lib > "$2"\n'
     )
     fake.chmod(0o755)
     code = "from kvcert.kernels.build import build_twin; print(build_twin().read_text())"
-    env = {"CXX": str(fake), "KVCERT_KERNEL_CACHE": str(tmp_path / "cache"), "PYTHONPATH": ":".join(sys.path), "PATH": "/usr/bin:/bin"}
-    both = [subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    env = {
+        "CXX": str(fake),
+        "KVCERT_KERNEL_CACHE": str(tmp_path / "cache"),
+        "PYTHONPATH": ":".join(sys.path),
+        "PATH": "/usr/bin:/bin",
+    }
+    both = [
+        subprocess.Popen([sys.executable, "-c", code], env=env, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
     assert [p.communicate(timeout=60)[0].strip() for p in both] == ["lib", "lib"]
     assert log.read_text() == "once\n"
 
@@ -99,8 +112,8 @@ def test_two_processes_build_once(tmp_path: Path) -> None:
         ({"centre": torch.zeros(1, 1, 8)}, "centre must be float32"),
         ({"q": torch.zeros(1, 2, 1, 32)}, "does not match"),
         ({"v": torch.zeros(1, 1, 5, 16)}, "of equal shape"),
-        ({"pages": torch.zeros(1, 1, 1, dtype=torch.int32)}, "must be a power of two"),
-        ({"pages": torch.zeros(1, 1, 1, dtype=torch.int32), "k": torch.zeros(4, 1, 16, 16), "log_pi": torch.zeros(4, 1, 16)}, "P \\* 16 >= end"),
+        ({"pages": PAGE}, "must be a power of two"),
+        ({"pages": PAGE, "k": torch.zeros(4, 1, 16, 16), "log_pi": torch.zeros(4, 1, 16)}, "P \\* 16 >= end"),
     ],
 )  # fmt: skip
 def test_refusals_name_the_argument(change: dict[str, object], message: str) -> None:

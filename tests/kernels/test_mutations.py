@@ -7,14 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from mutations import MUTANTS
 
 from kvcert.kernels.build import source_dir
-from mutations import MUTANTS
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda m: m.what)
 def test_every_mutant_changes_exactly_one_place(mutant) -> None:  # type: ignore[no-untyped-def]
-    assert (source_dir() / mutant.file).read_text().count(mutant.old) == 1 and mutant.old != mutant.new
+    assert (source_dir() / mutant.file).read_text().count(mutant.old) == 1
+    assert mutant.old != mutant.new
 
 
 def test_there_are_enough() -> None:
@@ -24,5 +25,9 @@ def test_there_are_enough() -> None:
 @pytest.mark.slow
 def test_all_are_caught() -> None:
     script = Path(__file__).parent / "mutations.py"
-    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=600)
-    assert done.stdout.splitlines()[-1:] == [f"caught {len(MUTANTS)}/{len(MUTANTS)}"], done.stdout + done.stderr[-2000:]
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, timeout=600
+    )
+    assert done.stdout.splitlines()[-1:] == [f"caught {len(MUTANTS)}/{len(MUTANTS)}"], (
+        done.stdout + done.stderr[-2000:]
+    )

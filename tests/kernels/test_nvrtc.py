@@ -22,7 +22,8 @@ F, B, H = torch.float32, torch.bfloat16, torch.float16
 #: above what nvidia-cuda-nvrtc 13.0.88 gives. 128 threads and two blocks per processor allow 255.
 BUDGET = {
     (B, 64, 1, True): (96, 136), (B, 64, 3, True): (168, 200), (B, 96, 4, True): (248, 255), (B, 128, 1, False): (80, 112),
-    (B, 128, 4, False): (160, 192), (B, 128, 4, True): (200, 232), (B, 256, 4, True): (200, 232), (H, 64, 3, True): (176, 200),
+    (B, 128, 4, False): (160, 192), (B, 128, 4, True): (200, 232), (B, 256, 4, True): (200, 232),
+    (H, 64, 3, True): (176, 200),
     (H, 128, 4, True): (208, 232), (F, 64, 3, False): (136, 168), (F, 64, 3, True): (176, 200), (F, 96, 2, True): (160, 176),
     (F, 96, 4, True): (255, 255), (F, 128, 4, True): (208, 240),
 }  # fmt: skip
@@ -47,7 +48,9 @@ def usage(log: str) -> dict[str, tuple[int, int]]:
 @pytest.mark.parametrize("capability", ARCHITECTURES)
 def test_no_spills_and_register_budget(capability: int) -> None:
     budget = {decode_names(t, d, rows, cert)[0]: most for (t, d, rows, cert), most in BUDGET.items()}
-    budget |= dict.fromkeys((decode_names(B, 128, 4, True)[1], decode_names(F, 96, 4, True)[1], *EVICT_NAMES), SMALL)
+    budget |= dict.fromkeys(
+        (decode_names(B, 128, 4, True)[1], decode_names(F, 96, 4, True)[1], *EVICT_NAMES), SMALL
+    )
     made = nvrtc.compile_kernels(tuple(budget), capability)
     assert made.cubin[:4] == b"\x7fELF"
     used = usage(made.log)
@@ -61,7 +64,8 @@ def test_no_spills_and_register_budget(capability: int) -> None:
 def test_cache_compiles_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KVCERT_KERNEL_CACHE", str(tmp_path))
     path, symbol = nvrtc.cached_cubin(EVICT_NAMES[0], 90)
-    assert path.read_bytes()[:4] == b"\x7fELF" and "draw_units" in symbol
+    assert path.read_bytes()[:4] == b"\x7fELF"
+    assert "draw_units" in symbol
     monkeypatch.setattr(nvrtc, "compile_kernels", None)  # a second compilation would fail
     assert nvrtc.cached_cubin(EVICT_NAMES[0], 90) == (path, symbol)
 
@@ -77,7 +81,11 @@ def nvcc() -> str | None:
         source = Path(folder) / "a.cu"
         source.write_text("__global__ void f() {}\n")
         try:
-            done = subprocess.run(["nvcc", "-cubin", "-arch=sm_90", source, "-o", f"{folder}/a"], capture_output=True, check=False)
+            done = subprocess.run(
+                ["nvcc", "-cubin", "-arch=sm_90", source, "-o", f"{folder}/a"],
+                capture_output=True,
+                check=False,
+            )
         except OSError:
             return None
         return "nvcc" if done.returncode == 0 else None
@@ -95,6 +103,15 @@ def test_nvcc_where_present(tmp_path: Path) -> None:
         "template __global__ void kvc::draw_units<8>(const DeviceEvict);\n"
         "template __global__ void kvc::gather_units<8>(const DeviceEvict);\n"
     )
-    command = ["nvcc", "-std=c++17", "-cubin", "-arch=sm_90", f"-I{source_dir()}", str(source), "-o", str(tmp_path / "out")]
+    command = [
+        "nvcc",
+        "-std=c++17",
+        "-cubin",
+        "-arch=sm_90",
+        f"-I{source_dir()}",
+        str(source),
+        "-o",
+        str(tmp_path / "out"),
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-2000:]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import torch
-
 import shim
+import torch
 from hostile import HOSTILE
 from problems import paged, problem
 from test_draws import random_case
@@ -18,7 +17,9 @@ pytestmark = pytest.mark.slow
 def test_device_kernels_are_clean(tmp_path: Path) -> None:
     driver = shim.build(tmp_path / "driver", "driver.cpp", *shim.SANITIZE)
     cases = [shim.decode_case(make(), splits=4, seed=5) for make in HOSTILE.values()]
-    cases.append(shim.decode_case(problem(1, 1, 4, 1, 96, 40, dtype=torch.bfloat16, spare=0), splits=3, seed=1))
+    cases.append(
+        shim.decode_case(problem(1, 1, 4, 1, 96, 40, dtype=torch.bfloat16, spare=0), splits=3, seed=1)
+    )
     cases.append(shim.decode_case(paged(problem(1, 2, 3, 1, 64, 50), 16), splits=2, seed=2))
     g = torch.Generator().manual_seed(3)
     for _ in range(3):
@@ -32,7 +33,9 @@ def test_twin_is_clean(tmp_path: Path) -> None:
     cases = [shim.twin_case(make()) for make in HOSTILE.values()]
     for shape in ((1, 2, 3, 17, 64, 90), (1, 1, 1, 1, 24, 33), (2, 1, 8, 1, 128, 65), (1, 1, 2, 30, 40, 31)):
         for dtype in (torch.float32, torch.bfloat16, torch.float16):
-            p = problem(*shape, dtype=dtype, spare=0)  # no spare slots: reading past the end is reading past the memory
+            p = problem(
+                *shape, dtype=dtype, spare=0
+            )  # no spare slots: reading past the end is reading past the memory
             cases += [shim.twin_case(p), shim.twin_case(p, certificate=False)]
     shim.run(driver, cases, tmp_path)
 

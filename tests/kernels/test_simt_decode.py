@@ -5,9 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-import torch
-
 import shim
+import torch
 from problems import agree, paged, problem, reference
 
 F, B, H = torch.float32, torch.bfloat16, torch.float16
@@ -39,8 +38,13 @@ def test_matrix_of_shapes_and_schedules(driver: Path, tmp_path: Path) -> None:
 
 def test_paged_cache_is_the_contiguous_one(driver: Path, tmp_path: Path) -> None:
     flat = [problem(2, 2, 3, 1, 64, 150, seed=5), problem(2, 1, 4, 2, 128, 70, dtype=B, seed=6)]
-    cases = [shim.decode_case(paged(p, page, seed=1), splits=3, seed=7) for p, page in zip(flat, (16, 32), strict=True)]
-    for p, y in zip(flat, shim.decode_results(shim.run(driver, cases, tmp_path), [(p, True) for p in flat]), strict=True):
+    cases = [
+        shim.decode_case(paged(p, page, seed=1), splits=3, seed=7)
+        for p, page in zip(flat, (16, 32), strict=True)
+    ]
+    for p, y in zip(
+        flat, shim.decode_results(shim.run(driver, cases, tmp_path), [(p, True) for p in flat]), strict=True
+    ):
         agree(y, reference(p))
 
 

@@ -19,7 +19,16 @@ from filelock import FileLock
 
 from kvcert.errors import KvcertError
 
-SOURCES = ("twin.cpp", "twin_decode.h", "twin_tile.h", "twin_evict.h", "vec.h", "philox.h", "numbers.h", "state.h")
+SOURCES = (
+    "twin.cpp",
+    "twin_decode.h",
+    "twin_tile.h",
+    "twin_evict.h",
+    "vec.h",
+    "philox.h",
+    "numbers.h",
+    "state.h",
+)
 FLAGS = (
     "-std=gnu++17", "-O3", "-march=native", "-mprefer-vector-width=512", "-fopenmp", "-fPIC", "-shared",
     "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fno-plt", "-Wno-psabi",
@@ -91,7 +100,9 @@ def build_twin() -> Path:
             if not target.exists():
                 _compile(found, target)
     except OSError as problem:
-        raise KvcertError(f"kernels: cannot write {target.parent}: {problem}; set KVCERT_KERNEL_CACHE") from problem
+        raise KvcertError(
+            f"kernels: cannot write {target.parent}: {problem}; set KVCERT_KERNEL_CACHE"
+        ) from problem
     return target
 
 
@@ -102,5 +113,7 @@ def _compile(found: str, target: Path) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-            raise KvcertError(f"kernels: {found} could not compile the cpu twin: {last}; choose backend: torch")
-        os.replace(built, target)
+            raise KvcertError(
+                f"kernels: {found} could not compile the cpu twin: {last}; choose backend: torch"
+            )
+        built.replace(target)

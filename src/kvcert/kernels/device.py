@@ -15,7 +15,13 @@ TYPES = {torch.float32: "float", torch.bfloat16: "kvc::bf16", torch.float16: "kv
 
 
 def _struct(name: str, text: str) -> type[ctypes.Structure]:
-    kinds = {"p": ctypes.c_void_p, "l": ctypes.c_int64, "i": ctypes.c_int32, "u": ctypes.c_uint32, "f": ctypes.c_float}
+    kinds = {
+        "p": ctypes.c_void_p,
+        "l": ctypes.c_int64,
+        "i": ctypes.c_int32,
+        "u": ctypes.c_uint32,
+        "f": ctypes.c_float,
+    }
     fields = [(field, kinds[word[0]]) for word in text.split() for field in word[2:].split(",")]
     return type(name, (ctypes.Structure,), {"_fields_": fields})
 
@@ -52,7 +58,9 @@ def plan_decode(
 ) -> DecodePlan:  # fmt: skip
     """Blocks for one decode: as many splits of the tokens as give every processor about four blocks, 64 tokens at least."""
     if dim not in HEAD_DIMS:
-        raise KvcertError(f"kernels: the cuda backend takes head dimensions {HEAD_DIMS}, not {dim}; choose backend: torch")
+        raise KvcertError(
+            f"kernels: the cuda backend takes head dimensions {HEAD_DIMS}, not {dim}; choose backend: torch"
+        )
     of_head = heads // groups * steps
     per = of_head if of_head <= 4 else 3 if of_head % 3 == 0 and of_head % 4 else 4
     chunks = -(-of_head // per)
@@ -61,7 +69,14 @@ def plan_decode(
     cut = -(-end // keys)
     record = HEAD + (2 if certificate else 1) * dim
     return DecodePlan(
-        per, chunks, cut, keys, (cut, groups * chunks, rows), record, WARPS * per * record * 4, 2 * (dim // 32) * 4
+        per,
+        chunks,
+        cut,
+        keys,
+        (cut, groups * chunks, rows),
+        record,
+        WARPS * per * record * 4,
+        2 * (dim // 32) * 4,
     )
 
 

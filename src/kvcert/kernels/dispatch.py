@@ -24,7 +24,9 @@ def missing(backend: str) -> str | None:
     if backend == "torch":
         return None
     try:
-        importlib.import_module("kvcert.kernels.cuda" if backend == "cuda" else "kvcert.kernels.twin").library()
+        importlib.import_module(
+            "kvcert.kernels.cuda" if backend == "cuda" else "kvcert.kernels.twin"
+        ).library()
     except (KvcertError, ImportError, OSError) as problem:
         return str(problem)
     return None
@@ -94,7 +96,9 @@ def decode(
         check_decode(q, k, v, log_pi, begin, end, centre)
     if chosen == "cpu" and (q.shape[-1] % 8 or k.dtype not in (torch.float32, torch.bfloat16, torch.float16)):
         if backend == "cpu":
-            raise KvcertError(f"kernels: backend cpu needs D % 8 == 0 and fp32/bf16/fp16, got D = {q.shape[-1]}, {k.dtype}")
+            raise KvcertError(
+                f"kernels: backend cpu needs D % 8 == 0 and fp32/bf16/fp16, got D = {q.shape[-1]}, {k.dtype}"
+            )
         chosen = "torch"
     if chosen == "torch":
         out, stats = decode_grouped(
@@ -108,7 +112,7 @@ def decode(
             q, k, v, log_pi, begin, end, scale, centre, certificate, level
         )
     else:
-        from kvcert.kernels.cuda import decode_cuda
+        from kvcert.kernels.cuda_decode import decode_cuda
 
         out, stats = decode_cuda(q, k, v, log_pi, begin, end, scale, centre, certificate, level, pages)
     return pack(out, stats, q.dtype)

@@ -50,22 +50,34 @@ def evict(
     """
     rows, groups, n = pi.shape
     if k.shape[:3] != pi.shape or v.shape != k.shape or pi.dtype != torch.float64 or k.dtype != v.dtype:
-        raise KvcertError(f"kernels.evict: pi must be float64 {tuple(k.shape[:3])} as k and v, got {pi.dtype} {tuple(pi.shape)}")
+        raise KvcertError(
+            f"kernels.evict: pi must be float64 {tuple(k.shape[:3])} as k and v, got {pi.dtype} {tuple(pi.shape)}"
+        )
     draws = [draw] * rows if isinstance(draw, int) else list(draw)
-    if len(draws) != rows or not all(0 <= x < 2**24 for x in draws) or not (0 <= stage < 256 and 0 <= layer < 2**16):
-        raise KvcertError(f"kernels.evict: draw ({rows} numbers < 2**24), stage (< 256) or layer (< 65536) is out of range")
+    if (
+        len(draws) != rows
+        or not all(0 <= x < 2**24 for x in draws)
+        or not (0 <= stage < 256 and 0 <= layer < 2**16)
+    ):
+        raise KvcertError(
+            f"kernels.evict: draw ({rows} numbers < 2**24), stage (< 256) or layer (< 65536) is out of range"
+        )
     name = Draw(seed, layer, example & 0xFFFFFFFF, draws, stage)
     device = k.device
     if positions is None:
         positions = torch.arange(n, dtype=torch.int32, device=device)
     positions = positions.to(torch.int32).expand(rows, groups, n).contiguous()
-    first = torch.zeros(rows, groups, dtype=torch.int32, device=device) if begin is None else begin.contiguous()
+    first = (
+        torch.zeros(rows, groups, dtype=torch.int32, device=device) if begin is None else begin.contiguous()
+    )
     pi = pi.contiguous()
     chosen = resolve_backend(backend, device.type)
     if chosen == "cpu":
-        from kvcert.kernels.twin_evict import draw_cpu as draw_units, gather_cpu as gather
+        from kvcert.kernels.twin_evict import draw_cpu as draw_units
+        from kvcert.kernels.twin_evict import gather_cpu as gather
     elif chosen == "cuda":
-        from kvcert.kernels.cuda import draw_cuda as draw_units, gather_cuda as gather
+        from kvcert.kernels.cuda_evict import draw_cuda as draw_units
+        from kvcert.kernels.cuda_evict import gather_cuda as gather
     else:
         draw_units, gather = draw_torch, gather_torch
     index, count = draw_units(pi, positions, first, name)

@@ -21,7 +21,7 @@ def thresholds(pi: Tensor) -> Tensor:
 
 def draw_torch(pi: Tensor, positions: Tensor, begin: Tensor, name: Draw) -> tuple[Tensor, Tensor]:
     """index int32 [R, Hkv, n]: kept slots in order, left-aligned (the rest unspecified); count int32 [R, Hkv]."""
-    rows, groups, n = pi.shape
+    _rows, groups, n = pi.shape
     device = pi.device
     unit = torch.arange(groups, device=device)[:, None] + (name.layer << 16)
     draw = torch.tensor(name.draw, device=device)[:, None, None] * 256 + name.stage
@@ -45,4 +45,9 @@ def gather_torch(
     wide = chosen[..., None].expand(*chosen.shape, k.shape[-1])
     stored = (thresholds(pi).double() / TWO32).log()
     total = stored if log_pi is None else stored + log_pi.double()
-    return k.gather(2, wide), v.gather(2, wide), total.float().gather(-1, chosen), positions.gather(-1, chosen)
+    return (
+        k.gather(2, wide),
+        v.gather(2, wide),
+        total.float().gather(-1, chosen),
+        positions.gather(-1, chosen),
+    )

@@ -26,7 +26,9 @@ def decode_grouped(
     log_pi = log_pi.masked_fill(~inside, 0.0)
 
     grouped = (q.float() * scale).reshape(rows, groups, heads // groups * steps, dim)
-    logits = (grouped @ k.float().transpose(2, 3)).view(rows, groups, -1, steps, end) - log_pi[:, :, None, None]
+    logits = (grouped @ k.float().transpose(2, 3)).view(rows, groups, -1, steps, end) - log_pi[
+        :, :, None, None
+    ]
     seen = inside[:, :, None, None] & causal
     logits = logits.masked_fill(~seen, float("-inf")).view(rows, groups, -1, end)
     lse = logits.logsumexp(-1)
@@ -58,4 +60,6 @@ def decode_grouped(
     out = shifted if centre is None else shifted + centre[:, :, None]
     if centre is not None:
         out = torch.where(total[..., None] == 0, 0.0, out)
-    return out.reshape(rows, heads, steps, dim), shape(lse, variance, bound, radius, guarded, ess, p.amax(-1), p_sampled)
+    return out.reshape(rows, heads, steps, dim), shape(
+        lse, variance, bound, radius, guarded, ess, p.amax(-1), p_sampled
+    )

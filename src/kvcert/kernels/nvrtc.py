@@ -12,7 +12,7 @@ from filelock import FileLock
 from kvcert.errors import KvcertError
 from kvcert.kernels.build import cache_dir, digest, source_bytes
 
-HEADERS = ("state.h", "numbers.h", "philox.h", "device.cuh", "decode.cuh", "evict.cuh")
+HEADERS = ("state.h", "numbers.h", "philox.h", "device.cuh", "lane.cuh", "decode.cuh", "evict.cuh")
 PROGRAM = '#include "decode.cuh"\n#include "evict.cuh"\n'
 #: No --use_fast_math: only the exponential is fast (see `fast_exp`), NaN and infinities keep their meaning.
 OPTIONS = ("--std=c++17", "--ptxas-options=-v")
@@ -30,7 +30,9 @@ def _nvrtc() -> Any:
     try:
         from cuda.bindings import nvrtc
     except ImportError as problem:
-        raise KvcertError("kernels: the cuda backend needs cuda-bindings; pip install 'kvcert[kernels]'") from problem
+        raise KvcertError(
+            "kernels: the cuda backend needs cuda-bindings; pip install 'kvcert[kernels]'"
+        ) from problem
     return nvrtc
 
 
@@ -60,12 +62,18 @@ def compile_kernels(names: tuple[str, ...], capability: int) -> Compiled:
         _call(nvrtc.nvrtcAddNameExpression(program, name.encode()), name)
     options = [option.encode() for option in (f"--gpu-architecture=sm_{capability}", *OPTIONS)]
     status = nvrtc.nvrtcCompileProgram(program, len(options), options)[0]
-    log = _buffer(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).decode(errors="replace").rstrip("\0\n")
+    log = (
+        _buffer(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program)
+        .decode(errors="replace")
+        .rstrip("\0\n")
+    )
     if int(status):
         lines = [line for line in log.splitlines() if "error" in line] or [log or status.name]
         raise KvcertError(f"kernels: NVRTC could not compile for sm_{capability}: {lines[0]}")
     cubin = _buffer(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
-    symbols = {name: _call(nvrtc.nvrtcGetLoweredName(program, name.encode()), name).decode() for name in names}
+    symbols = {
+        name: _call(nvrtc.nvrtcGetLoweredName(program, name.encode()), name).decode() for name in names
+    }
     nvrtc.nvrtcDestroyProgram(program)
     return Compiled(cubin, symbols, log)
 
@@ -89,9 +97,13 @@ def cached_cubin(name: str, capability: int) -> tuple[Path, str]:
                 if not symbol.exists():
                     made = compile_kernels((name,), capability)
                     _replace(target, made.cubin)
-                    _replace(symbol, made.symbols[name].encode())  # last: its presence says that the pair is whole
+                    _replace(
+                        symbol, made.symbols[name].encode()
+                    )  # last: its presence says that the pair is whole
         except OSError as problem:
-            raise KvcertError(f"kernels: cannot write {target.parent}: {problem}; set KVCERT_KERNEL_CACHE") from problem
+            raise KvcertError(
+                f"kernels: cannot write {target.parent}: {problem}; set KVCERT_KERNEL_CACHE"
+            ) from problem
     return target, symbol.read_text()
 
 
@@ -99,4 +111,4 @@ def _replace(target: Path, content: bytes) -> None:
     handle, name = tempfile.mkstemp(dir=target.parent)
     with os.fdopen(handle, "wb") as file:
         file.write(content)
-    os.replace(name, target)
+    Path(name).replace(target)

@@ -11,9 +11,13 @@ def check_pages(k: Tensor, log_pi: Tensor, pages: Tensor, end: int) -> int:
     """log2 of the page size; refuses a page size that is no power of two or a table too short for `end` tokens."""
     size = k.shape[2]
     if size & (size - 1) or log_pi.shape != k.shape[:3]:
-        raise KvcertError(f"kernels.decode: page size {size} must be a power of two, log_pi must be {tuple(k.shape[:3])}")
+        raise KvcertError(
+            f"kernels.decode: page size {size} must be a power of two, log_pi must be {tuple(k.shape[:3])}"
+        )
     if pages.dim() != 3 or pages.shape[1] != k.shape[1] or pages.shape[2] * size < end:
-        raise KvcertError(f"kernels.decode: pages {tuple(pages.shape)} must be [R, Hkv, P] with P * {size} >= end = {end}")
+        raise KvcertError(
+            f"kernels.decode: pages {tuple(pages.shape)} must be [R, Hkv, P] with P * {size} >= end = {end}"
+        )
     return size.bit_length() - 1
 
 

@@ -24,8 +24,14 @@ def decode_reference(
     inside = (slots >= begin[:, :, None])[..., None]
     keys = torch.where(inside, k[:, :, :end].double(), 0.0).repeat_interleave(per, 1)
     values = torch.where(inside, v[:, :, :end].double(), 0.0).repeat_interleave(per, 1)
-    offsets = torch.where(inside[..., 0], log_pi[:, :, :end].double(), 0.0).repeat_interleave(per, 1)[:, :, None]
-    mid = torch.zeros(rows, heads, dim, dtype=torch.float64) if centre is None else centre.double().repeat_interleave(per, 1)
+    offsets = torch.where(inside[..., 0], log_pi[:, :, :end].double(), 0.0).repeat_interleave(per, 1)[
+        :, :, None
+    ]
+    mid = (
+        torch.zeros(rows, heads, dim, dtype=torch.float64)
+        if centre is None
+        else centre.double().repeat_interleave(per, 1)
+    )
 
     logits = (q.double() @ keys.transpose(2, 3) * scale - offsets).masked_fill(~seen, -math.inf)
     lse = logits.logsumexp(-1)

@@ -76,6 +76,6 @@ decode_cpu = torch.library.custom_op("kvcert::decode_cpu", decode_twin, mutates_
 
 
 @decode_cpu.register_fake
-def _(q, k, v, log_pi, begin, end, scale, centre, certificate, level):  # type: ignore[no-untyped-def]
+def _(q, k, v, log_pi, begin, end, scale, centre, certificate, level):
     out = q.new_empty(q.shape, dtype=torch.float32)
     return out, q.new_empty((len(STATS) if certificate else 1, *q.shape[:3]), dtype=torch.float32)

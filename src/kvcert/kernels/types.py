@@ -53,16 +53,19 @@ def pack(out: Tensor, stats: Tensor, dtype: torch.dtype) -> Decoded:
     return Decoded(out.to(dtype), *stats.unbind(0))
 
 
-def check_decode(q: Tensor, k: Tensor, v: Tensor, log_pi: Tensor, begin: Tensor, end: int, centre: Tensor | None) -> None:
+def check_decode(
+    q: Tensor, k: Tensor, v: Tensor, log_pi: Tensor, begin: Tensor, end: int, centre: Tensor | None
+) -> None:
     """Refuse shapes and types no backend accepts; one line that names the argument."""
     problem = None
     if q.dim() != 4 or k.dim() != 4 or k.shape != v.shape:
-        problem = f"q [R,H,T,D], k and v [R,Hkv,L,D] of equal shape, got {tuple(q.shape)}, {tuple(k.shape)}, {tuple(v.shape)}"
+        shapes = ", ".join(str(tuple(x.shape)) for x in (q, k, v))
+        problem = f"q [R,H,T,D], k and v [R,Hkv,L,D] of equal shape, got {shapes}"
     else:
         rows, heads, steps, dim = q.shape
         groups, length = k.shape[1:3]
         if k.shape[0] != rows or k.shape[3] != dim or groups == 0 or heads % groups:
-            problem = f"k {tuple(k.shape)} does not match q {tuple(q.shape)} (rows, head dimension, heads a multiple of KV heads)"
+            problem = f"k {tuple(k.shape)} does not match q {tuple(q.shape)} (rows, D, heads a multiple of KV heads)"
         elif not steps <= end <= length:
             problem = f"end = {end} must be at least T = {steps} and at most L = {length}"
         elif log_pi.shape != (rows, groups, length) or log_pi.dtype != torch.float32:
@@ -70,7 +73,9 @@ def check_decode(q: Tensor, k: Tensor, v: Tensor, log_pi: Tensor, begin: Tensor,
         elif begin.shape != (rows, groups) or begin.dtype != torch.int32:
             problem = f"begin must be int32 [{rows}, {groups}], got {begin.dtype} {tuple(begin.shape)}"
         elif centre is not None and (centre.shape != (rows, groups, dim) or centre.dtype != torch.float32):
-            problem = f"centre must be float32 [{rows}, {groups}, {dim}], got {centre.dtype} {tuple(centre.shape)}"
+            problem = (
+                f"centre must be float32 [{rows}, {groups}, {dim}], got {centre.dtype} {tuple(centre.shape)}"
+            )
         elif k.dtype != v.dtype:
             problem = f"k and v must have one type, got {k.dtype} and {v.dtype}"
     if problem:
