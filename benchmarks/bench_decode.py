@@ -125,7 +125,8 @@ def main() -> None:
         f"machine: {machine()}; {options.threads} thread(s); median of {options.repeats} interleaved repeats, ms"
     )
     print(
-        f"{'rows x KV heads x group x queries x D x tokens':48s}  cert ms     plain      sdpa  two_pass  cert/plain sdpa/ours two/ours"
+        f"{'rows x KV heads x group x queries x D x tokens':46s}   cert ms     plain      sdpa  two_pass   "
+        "cert/plain sdpa/ours two/ours"
     )
     table = []
     with torch.inference_mode():

@@ -11,10 +11,10 @@ import pytest
 import torch
 from problems import problem
 
-PAGE = torch.zeros(1, 1, 1, dtype=torch.int32)
-
 from kvcert.errors import KvcertError
 from kvcert.kernels import build, decode, dispatch, resolve_backend, twin
+
+PAGE = torch.zeros(1, 1, 1, dtype=torch.int32)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ class World:
     """Assumptions. Every study has `tasks` x `examples` clusters, three budgets and two draws."""
 
     tasks: int = 5
-    examples: int = 30
+    examples: int = 48
     full_pass: float = 0.5  # share of examples whose full run passes
     induced: tuple[float, ...] = (
         0.5,
