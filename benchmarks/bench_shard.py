@@ -1,7 +1,7 @@
 """One shard against the same cells run the usual way, side by side in one run.
 
-The usual way is one call per policy, budget and draw, each with a prefill of its own (context, and the question before or after
-compression as the setting asks), greedy decoding, no certificate, no truth, no forced pass. Ours is one prefill for all of
+The usual way is one call per policy, budget and draw, each with a prefill of its own (context, and the question before
+or after compression as the setting asks), greedy decoding, no certificate, no truth, no forced pass. Ours is one prefill for all of
 them, with certificate, truth and forced pass. Both use the same model, caches, kernels and one thread; examples alternate.
 
     python benchmarks/bench_shard.py [--examples 3] [--task niah] [--config config/config.yaml]
@@ -45,7 +45,11 @@ def usual(spec, model, prompt, setting, row, backend) -> int:
     if row["policy"] != "full":
         z = cache.scores(n)
         draw = uniforms(
-            spec["seed"], example_hash(model.name, prompt.sha256), torch.arange(n), *z.shape[:2], draw=row["draw"]
+            spec["seed"],
+            example_hash(model.name, prompt.sha256),
+            torch.arange(n),
+            *z.shape[:2],
+            draw=row["draw"],
         )
         capacity = policies.capacity_of(row["budget"], n, constants)
         chosen = policies.get(row["policy"]).select(z, capacity, constants, draw)
@@ -64,7 +68,9 @@ def usual(spec, model, prompt, setting, row, backend) -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--examples", type=int, default=3)
     parser.add_argument("--task", default="niah")
     parser.add_argument("--config", action="append", default=None)
@@ -78,7 +84,8 @@ def main() -> None:
     backend = resolve_backend("auto", "cpu")
     cells = [(setting, row) for setting in spec["settings"] for row in spec["rows"]]
     print(f"{processor()}, 1 thread, torch {torch.__version__}, backend {backend}")
-    print(f"{model.name}, {options.task}, {spec['task']['length']} tokens, {len(cells)} cells, {len(spec['examples'])} examples")
+    shape = f"{spec['task']['length']} tokens, {len(cells)} cells, {len(spec['examples'])} examples"
+    print(f"{model.name}, {options.task}, {shape}")
     times: dict[str, list[float]] = {"shard": [], "usual": []}
     with torch.inference_mode():
         for _, prompt in load_examples(spec, model, cache):

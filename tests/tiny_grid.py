@@ -55,5 +55,10 @@ def tiny_config(model: Path, results: Path, cache: Path, **study: Any) -> dict[s
         ],
         "max_new_tokens": 8,
     } | study
-    base["run"] |= {"results": str(results), "figures": str(results) + "-figures", "cache": str(cache), "trace_examples": 1}
+    base["run"] |= {
+        "results": str(results),
+        "figures": str(results) + "-figures",
+        "cache": str(cache),
+        "trace_examples": 1,
+    }
     return configuration.resolve(base)

@@ -7,7 +7,6 @@ then builds no mask, and our own attention is causal by position (bottom-right).
 
 from __future__ import annotations
 
-import functools
 import inspect
 from typing import Any
 
@@ -33,7 +32,9 @@ def kvcert_attention(
     """Attention of new tokens through our cache. query [R, H, T, D], key and value [R, K, T, D] (new tokens only)."""
     cache = kwargs.get("kvcert_cache")
     if cache is None:
-        raise KvcertError("attention 'kvcert' needs a kvcert cache: call kvcert.attention.forward, not model(...)")
+        raise KvcertError(
+            "attention 'kvcert' needs a kvcert cache: call kvcert.attention.forward, not model(...)"
+        )
     if attention_mask is not None:
         raise KvcertError("attention 'kvcert' takes no mask: prompts are never padded")
     return cache.attend(module, query, scaling), None
@@ -42,8 +43,7 @@ def kvcert_attention(
 AttentionInterface.register(NAME, kvcert_attention)
 
 
-@functools.cache
-def _cache_keyword(model: type[torch.nn.Module]) -> str:
+def _cache_keyword(model: torch.nn.Module) -> str:
     """`cache` where the model's forward has such a parameter (transformers from about 5.20 on), else the older name."""
     return "cache" if "cache" in inspect.signature(model.forward).parameters else "past_key_values"
 
@@ -68,9 +68,11 @@ def forward(model: torch.nn.Module, cache: Any, ids: Tensor, position: int, keep
         use_cache=True,
         logits_to_keep=keep,
         kvcert_cache=cache,
-        **{_cache_keyword(type(model)): cache},
+        **{_cache_keyword(model): cache},
     )
     # A wrong keyword is swallowed in silence and the model fills a cache of its own: hence this check.
     if cache.get_seq_length() != before + steps:
-        raise KvcertError("the model did not fill our cache: this version of transformers passes caches another way")
+        raise KvcertError(
+            "the model did not fill our cache: this version of transformers passes caches another way"
+        )
     return output.logits.float()

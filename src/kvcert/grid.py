@@ -33,7 +33,9 @@ def expand_rows(study: dict[str, Any]) -> list[dict[str, Any]]:
 def shards(config: dict[str, Any]) -> list[Spec]:
     """One specification per shard, in a fixed order; everything a worker needs and nothing it does not."""
     study, size = config["study"], config["run"]["shard_examples"]
-    common = {key: study[key] for key in ("seed", "settings", "scorer", "forced", "max_new_tokens", "constants")}
+    common = {
+        key: study[key] for key in ("seed", "settings", "scorer", "forced", "max_new_tokens", "constants")
+    }
     specs = []
     for model in study["models"]:
         for task in study["tasks"]:
@@ -41,7 +43,14 @@ def shards(config: dict[str, Any]) -> list[Spec]:
                 name = f"{model['name']}.{task['name']}.{task['length']}.{part}"
                 examples = list(range(start, min(start + size, task["examples"])))
                 specs.append(
-                    common | {"shard": name, "model": model, "task": task, "examples": examples, "rows": expand_rows(study)}
+                    common
+                    | {
+                        "shard": name,
+                        "model": model,
+                        "task": task,
+                        "examples": examples,
+                        "rows": expand_rows(study),
+                    }
                 )
     return specs
 
@@ -54,7 +63,15 @@ def spec_sha256(spec: Spec) -> str:
 def run_id(spec: Spec, example: int, setting: str, row: dict[str, Any], regime: str) -> str:
     """The readable key of a run: model/task/length/example/setting/scorer/policy/budget/draw/regime."""
     task = spec["task"]
-    parts = (spec["model"]["name"], task["name"], task["length"], example, setting, row["scorer"], row["policy"])
+    parts = (
+        spec["model"]["name"],
+        task["name"],
+        task["length"],
+        example,
+        setting,
+        row["scorer"],
+        row["policy"],
+    )
     return "/".join(map(str, parts)) + f"/{row['budget']:g}/{row['draw']}/{regime}"
 
 

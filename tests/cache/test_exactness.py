@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.conftest import make_tiny_model
 
 from kvcert.attention import forward
 from kvcert.cache.context import ContextCache
@@ -14,7 +15,6 @@ from kvcert.prompts import Prompt
 from kvcert.runner.decoding import decode_full
 from kvcert.runner.example import run_example
 from kvcert.scorers import get as get_scorer
-from tests.conftest import make_tiny_model
 
 KINDS = ("llama", "qwen2", "qwen3", "mistral")
 CONSTANTS: dict[str, Any] = {
@@ -35,7 +35,9 @@ CONSTANTS: dict[str, Any] = {
 def spec(**changes: Any) -> dict[str, Any]:
     rows = [{"policy": "full", "budget": 1.0, "draw": 0, "scorer": "none"}]
     rows += [{"policy": "topk", "budget": b, "draw": 0, "scorer": "snapkv"} for b in (0.25, 0.5)]
-    rows += [{"policy": "poisson", "budget": b, "draw": d, "scorer": "snapkv"} for b in (0.25, 0.5) for d in (0, 1)]
+    rows += [
+        {"policy": "poisson", "budget": b, "draw": d, "scorer": "snapkv"} for b in (0.25, 0.5) for d in (0, 1)
+    ]
     rows += [{"policy": p, "budget": 0.25, "draw": 0, "scorer": "none"} for p in ("random", "streaming")]
     base = {
         "seed": 5,
@@ -71,7 +73,9 @@ def prompt(length: int = 72, question: int = 8, seed: int = 1) -> Prompt:
     return Prompt(ids=tuple(ids), n_context=length - question, text="", sha256=f"{seed:064x}")
 
 
-def reference(model: torch.nn.Module, ids: list[int], steps: int, stop: frozenset[int] = frozenset({0})) -> tuple[list[int], torch.Tensor]:
+def reference(
+    model: torch.nn.Module, ids: list[int], steps: int, stop: frozenset[int] = frozenset({0})
+) -> tuple[list[int], torch.Tensor]:
     """Greedy tokens and their logits from transformers alone, without any cache."""
     tokens, logits = list(ids), []
     for _ in range(steps):
@@ -136,9 +140,12 @@ def test_chunked_prefill_equals_one_shot():
 def test_everything_kept_equals_full(kind, backend):
     """pi = 1 everywhere: same tokens, no variance, no error, and the run is an identity."""
     rows = [{"policy": p, "budget": 1.0, "draw": 0, "scorer": "snapkv"} for p in ("full", "topk", "poisson")]
-    found = run_example(spec(rows=rows), loaded(make_tiny_model(kind, attn="kvcert")), prompt(), backend=backend)
+    found = run_example(
+        spec(rows=rows), loaded(make_tiny_model(kind, attn="kvcert")), prompt(), backend=backend
+    )
     for row in found.rows:
-        assert row.free is not None and row.free.tokens == found.full.tokens
+        assert row.free is not None
+        assert row.free.tokens == found.full.tokens
         assert torch.allclose(torch.tensor(row.free.logp), torch.tensor(found.full.logp), atol=1e-5)
         if row.certified:
             assert all((h["variance"] == 0).all() and (h["radius"] == 0).all() for h in row.free.heads)
@@ -151,9 +158,12 @@ def test_a_batch_of_rows_equals_one_row_at_a_time():
     model = loaded(make_tiny_model("llama", attn="kvcert"))
     together = run_example(spec(), model, prompt())
     for row in together.rows:
-        alone = run_example(spec(rows=[spec()["rows"][0], row.spec], settings=[row.setting]), model, prompt()).rows[0]
+        alone = run_example(
+            spec(rows=[spec()["rows"][0], row.spec], settings=[row.setting]), model, prompt()
+        ).rows[0]
         assert torch.equal(alone.selection.keep, row.selection.keep)
-        assert alone.free is not None and row.free is not None
+        assert alone.free is not None
+        assert row.free is not None
         assert alone.free.tokens == row.free.tokens
         assert torch.allclose(torch.tensor(alone.free.logp), torch.tensor(row.free.logp), atol=1e-4)
         assert torch.allclose(
@@ -166,7 +176,10 @@ def test_same_draw_for_any_batch_order():
     model = loaded(make_tiny_model("llama", attn="kvcert"))
     rows = spec()["rows"]
     kept = [
-        {(r.setting, *sorted(map(str, r.spec.items()))): r.selection.keep for r in run_example(s, model, prompt()).rows}
+        {
+            (r.setting, *sorted(map(str, r.spec.items()))): r.selection.keep
+            for r in run_example(s, model, prompt()).rows
+        }
         for s in (spec(), spec(rows=rows[::-1]), spec(settings=["streaming", "aware"]))
     ]
     for other in kept[1:]:
@@ -184,7 +197,7 @@ def test_the_forced_pass_equals_step_by_step():
             if not row.certified or row.forced is None or row.free is None:
                 continue
             same = 1
-            while same < len(found.full.tokens) and row.free.tokens[: same] == found.full.tokens[: same]:
+            while same < len(found.full.tokens) and row.free.tokens[:same] == found.full.tokens[:same]:
                 same += 1
             for name in ("certificate", "error"):
                 free, forced = row.free.figures[name][:same], row.forced.figures[name][:same]
@@ -201,7 +214,8 @@ def test_error_is_measured_against_this_runs_own_truth():
     for row in found.rows:
         assert row.free is not None
         errors = torch.tensor(row.free.figures["error"])
-        assert bool((errors > 0).all()) and bool((errors < 20).all())
+        assert bool((errors > 0).all())
+        assert bool((errors < 20).all())
 
 
 def test_a_forward_without_our_cache_is_refused():
@@ -213,7 +227,8 @@ def test_a_forward_without_our_cache_is_refused():
 def test_cache_length_is_checked_and_never_falsy():
     model = loaded(make_tiny_model("llama", attn="kvcert"))
     cache = ContextCache(model, 8, 4, get_scorer("snapkv", CONSTANTS))
-    assert cache and cache.get_seq_length() == 0
+    assert cache
+    assert cache.get_seq_length() == 0
     forward(model.model, cache, torch.tensor([[1, 2, 3]]), 0)
     cache.crop(-1)
     assert cache.get_seq_length() == 2

@@ -10,20 +10,21 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("Snakefile", "workflow", "config", "profiles", "slurm", "environment.yml", "preregistration")
+PARTS = ("Snakefile", "workflow", "src", "config", "profiles", "slurm", "environment.yml", "preregistration")
 
 
 def build(folder: Path, *, snapshot: bool = False) -> Path:
-    """Lay the project out in `folder`: links to this checkout, or with `snapshot` a copy of its source code."""
+    """Lay the project out in `folder`: links to this checkout, or with `snapshot` copies that an edit here won't reach."""
     for part in PARTS:
-        if (ROOT / part).exists():
-            (folder / part).symlink_to(ROOT / part)
-    if snapshot:
-        shutil.copytree(
-            ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
-        )
-    else:
-        (folder / "src").symlink_to(ROOT / "src")
+        source, target = ROOT / part, folder / part
+        if not source.exists():
+            continue
+        if not snapshot:
+            target.symlink_to(source)
+        elif source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+        else:
+            shutil.copy2(source, target)
     return folder
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import platform
+from pathlib import Path
+
 import pytest
+import shim
 import torch
 from problems import LEVEL, agree, paged, problem, reference
 
@@ -107,3 +111,16 @@ def test_traced_programs_use_the_operator() -> None:
         y = decode(**fake, certificate=True, backend="cpu")
     assert y.out.shape == p["q"].shape
     assert y.radius.shape == p["q"].shape[:3]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flag", ["-mno-avx512f", "-mno-avx"])
+def test_narrower_vectors(flag: str, tmp_path: Path) -> None:
+    """The same text for processors without AVX-512 and without AVX."""
+    if platform.machine() != "x86_64":
+        pytest.skip("x86 only")
+    driver = shim.build(tmp_path / "twin", "twin_driver.cpp", "-fopenmp", "-march=native", flag)
+    problems = [problem(*shape, seed=i) for i, shape in enumerate(SHAPES)]
+    raw = shim.run(driver, [shim.twin_case(p) for p in problems], tmp_path)
+    for p, y in zip(problems, shim.decode_results(raw, [(p, True) for p in problems]), strict=True):
+        agree(y, reference(p))

@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.synthetic import write_logs
+from tests.tiny_grid import ROOT
 
 from kvcert import config as configuration
 from kvcert.errors import KvcertError
 from kvcert.grid import shards
 from kvcert.logs import integrity
-from tests.synthetic import write_logs
-from tests.tiny_grid import ROOT
 
 
 @pytest.fixture
@@ -33,7 +33,8 @@ def rewrite(path, change, *, keep_count=True):
 def test_good_logs_pass(logs):
     results, config, _ = logs
     assert integrity.check(results, config)["ok"]
-    assert (results / "integrity.json").exists() and (results / "config.json").exists()
+    assert (results / "integrity.json").exists()
+    assert (results / "config.json").exists()
 
 
 def relabel(table):
@@ -59,7 +60,8 @@ def test_damaged_runs_file(logs, kind):
     DAMAGE[kind](path)
     with pytest.raises(KvcertError, match=kind.strip()) as error:
         integrity.check(results, config)
-    assert str(path) in str(error.value) and "\n" not in str(error.value)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
     assert not (results / "integrity.json").exists()
 
 
@@ -72,7 +74,8 @@ def doubled(table):
 
 
 @pytest.mark.parametrize(
-    ("table", "change"), [("steps", short), ("steps", doubled), ("steps", relabel), ("heads", short), ("heads", doubled)]
+    ("table", "change"),
+    [("steps", short), ("steps", doubled), ("steps", relabel), ("heads", short), ("heads", doubled)],
 )
 def test_ragged_steps_and_heads(logs, table, change):
     results, config, name = logs
@@ -83,7 +86,9 @@ def test_ragged_steps_and_heads(logs, table, change):
 
 def test_a_shard_of_another_grid(logs):
     results, config, name = logs
-    (results / "runs" / "other.niah.320.0.parquet").write_bytes((results / "runs" / f"{name}.parquet").read_bytes())
+    (results / "runs" / "other.niah.320.0.parquet").write_bytes(
+        (results / "runs" / f"{name}.parquet").read_bytes()
+    )
     with pytest.raises(KvcertError, match="not a shard of this grid"):
         integrity.check(results, config)
 

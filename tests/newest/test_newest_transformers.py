@@ -21,14 +21,27 @@ def overlay() -> Path:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(folder.parent / "lock"):
         if not (folder / "tokenizers").exists():
-            command = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder), *NEWEST]
+            command = [
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "-q",
+                "--no-deps",
+                "--target",
+                str(folder),
+                *NEWEST,
+            ]
             subprocess.run(command, check=True)
     return folder
 
 
 @pytest.mark.slow
 def test_exactness_on_the_newest_release(overlay, cache):
-    environment = os.environ | {"PYTHONPATH": f"{overlay}:{ROOT / 'src'}:{ROOT}", "KVCERT_CACHE": str(cache.resolve())}
+    environment = os.environ | {
+        "PYTHONPATH": f"{overlay}:{ROOT / 'src'}:{ROOT}",
+        "KVCERT_CACHE": str(cache.resolve()),
+    }
     for name in ("PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS"):
         environment.pop(name, None)
     version = subprocess.run(
@@ -39,7 +52,17 @@ def test_exactness_on_the_newest_release(overlay, cache):
         check=True,
     )
     assert version.stdout.strip() == NEWEST[0].partition("==")[2]
-    command = [sys.executable, "-m", "pytest", "-q", "-o", "addopts=", "-p", "no:cacheprovider", "tests/cache"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-o",
+        "addopts=",
+        "-p",
+        "no:cacheprovider",
+        "tests/cache",
+    ]
     found = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stdout[-3000:]
     assert " passed" in found.stdout

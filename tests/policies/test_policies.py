@@ -29,9 +29,8 @@ def test_fixed_size_policies_keep_exactly_the_capacity(name, drawn):
 def test_topk_keeps_the_best(drawn):
     keep = policies.get("topk").select(drawn[0], K, CONSTANTS, drawn[1]).keep
     middle, z = keep[..., 4:-8], drawn[0][..., 4:-8]
-    assert float(z[middle].min()) >= 0 and all(
-        z[i, j][middle[i, j]].min() > z[i, j][~middle[i, j]].max() for i in range(3) for j in range(2)
-    )
+    assert float(z[middle].min()) >= 0
+    assert all(z[i, j][middle[i, j]].min() > z[i, j][~middle[i, j]].max() for i in range(3) for j in range(2))
 
 
 def test_streaming_keeps_sinks_and_the_last(drawn):
@@ -40,7 +39,9 @@ def test_streaming_keeps_sinks_and_the_last(drawn):
 
 
 def test_poisson_keeps_the_capacity_on_average():
-    z = torch.rand(1, 1, N, generator=torch.Generator().manual_seed(0), dtype=torch.float64).expand(1, 2000, N)
+    z = torch.rand(1, 1, N, generator=torch.Generator().manual_seed(0), dtype=torch.float64).expand(
+        1, 2000, N
+    )
     u = uniforms(1, 2, torch.arange(N), 1, 2000, draw=0)
     found = policies.get("poisson").select(z, K, CONSTANTS, u)
     sizes = found.keep.sum(-1).double()
@@ -52,18 +53,26 @@ def test_poisson_keeps_the_capacity_on_average():
 
 def test_random_is_uniform_over_the_tail():
     z = torch.rand(1, 2000, N, dtype=torch.float64)
-    keep = policies.get("random").select(z, K, CONSTANTS, uniforms(3, 2, torch.arange(N), 1, 2000, draw=0)).keep
+    keep = (
+        policies.get("random").select(z, K, CONSTANTS, uniforms(3, 2, torch.arange(N), 1, 2000, draw=0)).keep
+    )
     frequency = keep[0, :, 4:-8].double().mean(0)
     share = (K - 12) / (N - 12)
     assert bool(((frequency - share).abs() < 5 * (share * (1 - share) / 2000) ** 0.5).all())
 
 
 def test_ties_go_to_the_earlier_token():
-    keep = policies.get("topk").select(torch.ones(1, 1, N), K, CONSTANTS, torch.zeros(1, 1, N, dtype=torch.int64)).keep
+    keep = (
+        policies.get("topk")
+        .select(torch.ones(1, 1, N), K, CONSTANTS, torch.zeros(1, 1, N, dtype=torch.int64))
+        .keep
+    )
     assert keep[0, 0].nonzero().flatten().tolist() == list(range(4 + K - 12)) + list(range(N - 8, N))
 
 
-@pytest.mark.parametrize(("budget", "match"), [(0.0, "outside"), (1.5, "outside"), (-1, "outside"), (0.1, "protected")])
+@pytest.mark.parametrize(
+    ("budget", "match"), [(0.0, "outside"), (1.5, "outside"), (-1, "outside"), (0.1, "protected")]
+)
 def test_bad_budgets(budget, match):
     with pytest.raises(KvcertError, match=match):
         policies.capacity_of(budget, N, CONSTANTS)

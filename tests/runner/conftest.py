@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from tests.tiny_grid import save_tiny_model, tiny_config
 
 from kvcert.grid import shards
 from kvcert.runner.shard import run_shard
-from tests.tiny_grid import save_tiny_model, tiny_config
 
 
 @pytest.fixture(scope="session")

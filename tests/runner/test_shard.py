@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from tests.tiny_grid import ROOT, save_tiny_model, tiny_config
 
 from kvcert.errors import KvcertError
 from kvcert.files import canonical_json
@@ -23,18 +24,21 @@ from kvcert.logs import integrity
 from kvcert.logs.schema import TABLES
 from kvcert.runner import writer
 from kvcert.runner.shard import run_shard
-from tests.tiny_grid import ROOT, save_tiny_model, tiny_config
 
 CLOCK = ["seconds_prefill", "seconds_decode"]
 
 
 def read(results: Path, table: str) -> pd.DataFrame:
     files = sorted((results / table).glob("*.parquet"))
-    return pd.concat([pq.read_table(f).to_pandas(strings_to_categorical=False) for f in files], ignore_index=True)
+    return pd.concat(
+        [pq.read_table(f).to_pandas(strings_to_categorical=False) for f in files], ignore_index=True
+    )
 
 
 def everything(folder: Path) -> list[str]:
-    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and p.suffix != ".lock")
+    return sorted(
+        str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file() and p.suffix != ".lock"
+    )
 
 
 def test_every_run_is_there_and_the_gate_agrees(finished):
@@ -44,7 +48,8 @@ def test_every_run_is_there_and_the_gate_agrees(finished):
     assert sorted(runs.run_id) == sorted(expected)
     assert len(expected) == 4 * 2 * (1 + 1 + 4 + 4)
     report = integrity.check(results, config)
-    assert report["runs"] == len(expected) and report["invalid"] == 0
+    assert report["runs"] == len(expected)
+    assert report["invalid"] == 0
     assert report["heads"] == len(read(results, "heads")) > 0
 
 
@@ -73,11 +78,16 @@ def test_what_a_run_says_about_itself(finished):
     results, _ = finished
     runs = read(results, "runs")
     full, poisson = runs[runs.policy == "full"], runs[runs.policy == "poisson"]
-    assert full.signal.isna().all() and full.error.isna().all() and (full.kept_bytes == full.full_bytes).all()
+    assert full.signal.isna().all()
+    assert full.error.isna().all()
+    assert (full.kept_bytes == full.full_bytes).all()
     assert (poisson.regime == "forced").sum() == (poisson.regime == "free").sum()
-    forced = poisson[poisson.regime == "forced"].merge(full, on=["task", "example", "setting"], suffixes=("", "_full"))
+    forced = poisson[poisson.regime == "forced"].merge(
+        full, on=["task", "example", "setting"], suffixes=("", "_full")
+    )
     assert (forced.token_ids.map(list) == forced.token_ids_full.map(list)).all()
-    assert forced.score.isna().all() and poisson[poisson.regime == "free"].score.notna().all()
+    assert forced.score.isna().all()
+    assert poisson[poisson.regime == "free"].score.notna().all()
     # Both settings of the full run are one run.
     assert full.groupby(["task", "example"]).answer.nunique().eq(1).all()
     topk = runs[runs.policy == "topk"]
@@ -107,7 +117,10 @@ def test_torch_and_cpu_backends_agree(finished, tmp_path, tiny_folder, cache):
     other["run"]["backend"] = "torch"
     run_shard(shards(config)[0], other["run"], progress=False)
     name = f"{shards(config)[0]['shard']}.parquet"
-    first, second = (pq.read_table(folder / "runs" / name).to_pandas().set_index("run_id") for folder in (results, tmp_path))
+    first, second = (
+        pq.read_table(folder / "runs" / name).to_pandas().set_index("run_id")
+        for folder in (results, tmp_path)
+    )
     assert set(second.backend) == {"torch"}
     assert (first.answer == second.answer).all()
     np.testing.assert_allclose(first.signal.dropna(), second.signal.dropna(), atol=1e-4)
@@ -116,12 +129,14 @@ def test_torch_and_cpu_backends_agree(finished, tmp_path, tiny_folder, cache):
 def test_trace_holds_what_the_exhibits_need(finished):
     from safetensors.numpy import load_file
 
-    results, config = finished
+    results, _config = finished
     (path,) = (results / "traces").glob("tiny.niah.*.safetensors")
     trace = load_file(path)
     layers, kv_heads, n, d = trace["keys"].shape
-    assert trace["values"].shape == trace["keys"].shape and (layers, kv_heads, d) == (2, 2, 16)
-    assert trace["score.aware"].shape == (layers, kv_heads, n) and trace["queries"].shape[1] == 4
+    assert trace["values"].shape == trace["keys"].shape
+    assert (layers, kv_heads, d) == (2, 2, 16)
+    assert trace["score.aware"].shape == (layers, kv_heads, n)
+    assert trace["queries"].shape[1] == 4
 
 
 def test_not_finite_logits_make_invalid_runs_that_pass_the_gate(tmp_path, tokenizer, cache):
@@ -130,7 +145,9 @@ def test_not_finite_logits_make_invalid_runs_that_pass_the_gate(tmp_path, tokeni
     for spec in shards(config):
         run_shard(spec, config["run"], progress=False)
     runs = read(tmp_path / "results", "runs")
-    assert not runs.valid.any() and runs.score.isna().all() and runs.fail.isna().all()
+    assert not runs.valid.any()
+    assert runs.score.isna().all()
+    assert runs.fail.isna().all()
     assert runs.invalid_reason.str.contains("non-finite logits").all()
     report = integrity.check(tmp_path / "results", config)
     assert report["invalid"] == len(runs) == report["runs"]
@@ -177,7 +194,10 @@ run_shard(spec, run)
 def start(spec, run) -> subprocess.Popen:
     environment = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}", "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
-        [sys.executable, "-c", WORKER, canonical_json([spec, run])], stderr=subprocess.PIPE, text=True, env=environment
+        [sys.executable, "-c", WORKER, canonical_json([spec, run])],
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
     )
 
 
@@ -191,10 +211,13 @@ def test_kill_in_the_middle_of_a_shard(finished, tmp_path, tiny_folder, cache):
     line = next(text for text in worker.stderr if "example 1/2" in text)
     os.kill(worker.pid, signal.SIGKILL)
     worker.wait()
-    assert line and not list(tmp_path.glob("runs/*.parquet"))
+    assert line
+    assert not list(tmp_path.glob("runs/*.parquet"))
     assert run_shard(spec, run, progress=False)
     name = f"runs/{spec['shard']}.parquet"
-    first, second = (pq.read_table(folder / name).to_pandas().drop(columns=CLOCK) for folder in (results, tmp_path))
+    first, second = (
+        pq.read_table(folder / name).to_pandas().drop(columns=CLOCK) for folder in (results, tmp_path)
+    )
     pd.testing.assert_frame_equal(first, second, check_exact=True)
 
 
@@ -207,7 +230,10 @@ def test_an_orphaned_worker_and_a_rerun_do_not_both_write(tmp_path, tiny_folder,
     deadline = time.monotonic() + 60
     while not lock.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    with pytest.raises(KvcertError, match="another worker holds"), writer.sole_writer(tmp_path, spec["shard"], timeout=0.2):
+    with (
+        pytest.raises(KvcertError, match="another worker holds"),
+        writer.sole_writer(tmp_path, spec["shard"], timeout=0.2),
+    ):
         pass
     assert not run_shard(spec, config["run"], progress=False)
     assert orphan.wait(60) == 0

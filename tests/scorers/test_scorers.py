@@ -55,8 +55,10 @@ def test_scores_are_finite_and_non_negative(name, attention):
     scorer = scorers.get(name, CONSTANTS)
     scorer.observe(0, q, k, 0.4)
     z = scorer.score(0, q[:, -5:], k, N, 0.4)
-    assert z.dtype == torch.float64 and z.shape == (K, N)
-    assert bool(torch.isfinite(z).all()) and float(z.min()) >= 0
+    assert z.dtype == torch.float64
+    assert z.shape == (K, N)
+    assert bool(torch.isfinite(z).all())
+    assert float(z.min()) >= 0
 
 
 def test_unknown_scorer():

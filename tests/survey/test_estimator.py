@@ -67,11 +67,15 @@ def test_hajek_by_monte_carlo():
     logits, _, values = population(400, 2)
     pi = (0.15 + 0.5 * torch.rand(400, generator=torch.Generator().manual_seed(3), dtype=D64)).clamp_max(1)
     kept = torch.rand(4000, 400, generator=torch.Generator().manual_seed(4)) < pi
-    found = hajek_certificate(logits.expand(4000, -1).masked_fill(~kept, -math.inf), pi.log(), values.expand(4000, -1, -1))
+    found = hajek_certificate(
+        logits.expand(4000, -1).masked_fill(~kept, -math.inf), pi.log(), values.expand(4000, -1, -1)
+    )
     error = found.out - softmax_mean(logits.exp(), values)
     squared = error.square().sum(-1)
     standard = squared.std() / 4000**0.5
-    assert abs(float(squared.mean() - linearised_variance(logits.exp(), pi, values))) < 0.1 * float(squared.mean()) + 4 * float(standard)
+    assert abs(float(squared.mean() - linearised_variance(logits.exp(), pi, values))) < 0.1 * float(
+        squared.mean()
+    ) + 4 * float(standard)
     # The plug-in V_hat is biased low, by a known order; the Bernstein radius covers.
     assert 0.8 < float(found.variance.mean() / squared.mean()) < 1.02
     assert float((squared.sqrt() <= found.radius).double().mean()) > 0.95
@@ -113,7 +117,8 @@ def test_self_masking_is_seen_by_the_guarded_radius_only():
     # The centre is the mean of the retained tail: here the heavy token alone.
     found = hajek_certificate(logits, pi.log(), values, values[0])
     error = float((found.out - softmax_mean(logits.exp(), values)).norm())
-    assert float(found.p_max) > 0.99 and float(found.ess) < 1.02
+    assert float(found.p_max) > 0.99
+    assert float(found.ess) < 1.02
     assert error > 10 * float(found.radius)
     assert error < float(found.guarded)
 
@@ -138,16 +143,21 @@ def test_two_stage_thinning_by_enumeration():
     a = logits.exp()
     second = torch.tensor([0.4, 0.9, 0.5, 0.7], dtype=D64)
     log_pi, used = compose(pi.log(), second, 1e-6)
-    assert torch.allclose(log_pi.exp(), pi * second) and torch.allclose(used, second)
+    assert torch.allclose(log_pi.exp(), pi * second)
+    assert torch.allclose(used, second)
     kept1, probability1 = every_sample(pi)
     kept2, probability2 = every_sample(second)
     kept = (kept1[:, None] & kept2).reshape(-1, 4)
     probability = (probability1[:, None] * probability2).reshape(-1)
     cumulative = log_pi.exp()
-    assert float(probability @ torch.where(kept, a / cumulative, 0.0).sum(-1)) == pytest.approx(float(a.sum()), rel=1e-12)
+    assert float(probability @ torch.where(kept, a / cumulative, 0.0).sum(-1)) == pytest.approx(
+        float(a.sum()), rel=1e-12
+    )
     o, total = softmax_mean(a, values), a.sum()
     estimate = single_sum_estimate(a, cumulative, values, kept, o, total.expand(len(kept)))
-    assert float(probability @ estimate) == pytest.approx(float(linearised_variance(a, cumulative, values)), rel=1e-12)
+    assert float(probability @ estimate) == pytest.approx(
+        float(linearised_variance(a, cumulative, values)), rel=1e-12
+    )
 
 
 def test_the_floor_holds_for_the_cumulative_probability():

@@ -50,7 +50,8 @@ def test_all_zero_scores_are_uniform():
 
 def test_capacity_over_the_context_keeps_all():
     design = poisson_design(torch.rand(3, 12), 12, **CONSTANTS)
-    assert bool((design.pi == 1).all()) and not bool(design.tail.any())
+    assert bool((design.pi == 1).all())
+    assert not bool(design.tail.any())
     assert bool((design.log_pi == 0).all())
 
 
@@ -85,7 +86,8 @@ def test_draws_of_one_example_are_nested_over_budgets():
     z = torch.rand(2, 2, 300, dtype=torch.float64) ** 4
     u = uniforms(1, 2, torch.arange(300), 2, 2, draw=0)
     kept = [poisson_draw(poisson_design(z, k, **CONSTANTS), u) for k in (40, 80, 160)]
-    assert bool((kept[0] <= kept[1]).all()) and bool((kept[1] <= kept[2]).all())
+    assert bool((kept[0] <= kept[1]).all())
+    assert bool((kept[1] <= kept[2]).all())
 
 
 def test_thresholds_are_the_true_probabilities():

@@ -30,4 +30,6 @@ def test_shadow_attention_against_a_loop():
                 share = a[:n] / log_pi[r, group].exp()
                 tail = log_pi[r, group] < 0
                 assert torch.allclose(found.r_max[r, h, t], torch.where(tail, share, 0.0).max())
-                assert torch.allclose(found.r_kept[r, h, t], torch.where(tail & kept[r, group], share, 0.0).max())
+                assert torch.allclose(
+                    found.r_kept[r, h, t], torch.where(tail & kept[r, group], share, 0.0).max()
+                )

@@ -21,7 +21,9 @@ class HookCache(Cache):
         self.keys, self.values, self.end = keys, values, end
         self._step = 0
 
-    def update(self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    def update(
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *args: Any, **kwargs: Any
+    ) -> tuple[Tensor, Tensor]:
         """Append this layer's new keys and values, [R, K, T, D]."""
         if layer_idx == 0:
             self._step = key_states.shape[2]

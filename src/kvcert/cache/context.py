@@ -21,7 +21,9 @@ class ContextCache(HookCache):
     implementation : transformers' name of the attention used for the prefill (sdpa, flash_attention_2, eager).
     """
 
-    def __init__(self, model: LoadedModel, slots: int, window: int, scorer: Scorer, implementation: str = "sdpa") -> None:
+    def __init__(
+        self, model: LoadedModel, slots: int, window: int, scorer: Scorer, implementation: str = "sdpa"
+    ) -> None:
         like = next(model.model.parameters())
         shape = (model.n_layers, 1, model.n_kv_heads, slots, model.head_dim)
         super().__init__(buffers(*shape, like=like), buffers(*shape, like=like))
@@ -37,7 +39,9 @@ class ContextCache(HookCache):
         k, v = self.keys[layer][:, :, :stop], self.values[layer][:, :, :stop]
         self.scale = scale
         past = self.queries[layer]
-        self.queries[layer] = (q[0] if past is None else torch.cat([past, q[0]], 1))[:, -self.window :].clone()
+        self.queries[layer] = (q[0] if past is None else torch.cat([past, q[0]], 1))[
+            :, -self.window :
+        ].clone()
         if self.observing and self.scorer.accumulates:
             self.scorer.observe(layer, q[0], k[0], scale)
         out = self._attention(module, q, k, v, scale)

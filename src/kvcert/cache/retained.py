@@ -28,7 +28,9 @@ class RetainedCache(HookCache):
     room : slots for appended tokens.
     """
 
-    def __init__(self, context: ContextCache, selections: list[Selection], room: int, backend: str, delta: float) -> None:
+    def __init__(
+        self, context: ContextCache, selections: list[Selection], room: int, backend: str, delta: float
+    ) -> None:
         keep = torch.stack([s.keep for s in selections], 1)  # [layers, rows, heads, n]
         log_pi = torch.stack([s.log_pi for s in selections], 1)
         layers, rows, heads, n = keep.shape

@@ -50,13 +50,17 @@ def check_shard(results: Path, spec: Spec) -> dict[str, int]:
     files = {table: Path(results) / table / f"{spec['shard']}.parquet" for table in TABLES}
     for table, path in files.items():
         _whole(path, TABLES[table], spec)
-    runs = pq.read_table(files["runs"], columns=["run_id", "n_steps", "policy", "valid", "regime"]).to_pylist()
+    runs = pq.read_table(
+        files["runs"], columns=["run_id", "n_steps", "policy", "valid", "regime"]
+    ).to_pylist()
     _exactly(files["runs"], spec, runs)
     wanted = {run["run_id"]: run["n_steps"] for run in runs}
     steps = pq.read_table(files["steps"], columns=["run_id", "step"])
     _counted(files["steps"], wanted, steps)
     heads = pq.read_table(files["heads"], columns=["run_id", "step"])
-    _blocks(files["heads"], {run["run_id"]: run["n_steps"] for run in runs if run["policy"] in CERTIFIED}, heads)
+    _blocks(
+        files["heads"], {run["run_id"]: run["n_steps"] for run in runs if run["policy"] in CERTIFIED}, heads
+    )
     return {
         "runs": len(runs),
         "steps": steps.num_rows,
@@ -69,7 +73,9 @@ def _nothing_foreign(results: Path, known: set[str]) -> None:
     for table in TABLES:
         for path in sorted((results / table).glob("*.parquet")):
             if path.name.removesuffix(".parquet") not in known:
-                raise KvcertError(f"{path}: not a shard of this grid (doubled or left from another): move it away")
+                raise KvcertError(
+                    f"{path}: not a shard of this grid (doubled or left from another): move it away"
+                )
 
 
 def _whole(path: Path, schema: pa.Schema, spec: Spec) -> None:
@@ -96,7 +102,9 @@ def _exactly(path: Path, spec: Spec, runs: list[dict[str, Any]]) -> None:
         tuple(run["run_id"].split("/")[:4]) for run in runs if run["policy"] == "full" and not run["valid"]
     }
     missing = {
-        run for run in expected - set(found) if not (run.endswith("/forced") and tuple(run.split("/")[:4]) in broken)
+        run
+        for run in expected - set(found)
+        if not (run.endswith("/forced") and tuple(run.split("/")[:4]) in broken)
     }
     doubled = [run for run, count in found.items() if count > 1]
     for what, names in (("missing", missing), ("doubled", doubled), ("unknown", set(found) - expected)):
@@ -106,9 +114,12 @@ def _exactly(path: Path, spec: Spec, runs: list[dict[str, Any]]) -> None:
 
 def _counted(path: Path, wanted: dict[str, int], table: pa.Table) -> None:
     """Every run has its steps 1..n, once each."""
-    grouped = table.group_by("run_id").aggregate([("step", "count"), ("step", "count_distinct"), ("step", "max")])
+    grouped = table.group_by("run_id").aggregate(
+        [("step", "count"), ("step", "count_distinct"), ("step", "max")]
+    )
     found = {
-        row["run_id"]: (row["step_count"], row["step_count_distinct"], row["step_max"]) for row in grouped.to_pylist()
+        row["run_id"]: (row["step_count"], row["step_count_distinct"], row["step_max"])
+        for row in grouped.to_pylist()
     }
     for run, n in wanted.items():
         if found.get(run) != (n, n, n):
@@ -123,5 +134,9 @@ def _blocks(path: Path, wanted: dict[str, int], table: pa.Table) -> None:
     ids = ids.cast(pa.string()) if not pa.types.is_dictionary(ids.type) else ids.dictionary_decode()
     counts = {row["values"]: row["counts"] for row in pc.value_counts(ids).to_pylist()}
     sizes = {counts.get(run, 0) / n for run, n in wanted.items()}
-    if set(counts) != set(wanted) or len(sizes) > 1 or not all(size == int(size) and size > 0 for size in sizes):
+    if (
+        set(counts) != set(wanted)
+        or len(sizes) > 1
+        or not all(size == int(size) and size > 0 for size in sizes)
+    ):
         raise KvcertError(f"{path}: head rows do not match the runs' steps: {MEND}")

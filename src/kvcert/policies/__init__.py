@@ -10,13 +10,17 @@ from kvcert.policies.random import Random
 from kvcert.policies.streaming import Streaming
 from kvcert.policies.topk import TopK
 
-POLICIES: dict[str, type[Policy]] = {policy.name: policy for policy in (Full, TopK, Poisson, Random, Streaming)}
+POLICIES: dict[str, type[Policy]] = {
+    policy.name: policy for policy in (Full, TopK, Poisson, Random, Streaming)
+}
 
 
 def get(name: str) -> Policy:
     """The policy called `name`; an unknown name is an error that lists the known ones."""
     if name not in POLICIES:
-        raise KvcertError(f"config: study.rows: unknown policy {name!r}; known: {', '.join(sorted(POLICIES))}")
+        raise KvcertError(
+            f"config: study.rows: unknown policy {name!r}; known: {', '.join(sorted(POLICIES))}"
+        )
     return POLICIES[name]()
 
 

@@ -50,7 +50,9 @@ def capacity_of(budget: float, n: int, constants: dict[str, float]) -> int:
     KvcertError when the budget is outside (0, 1] or does not exceed the protected tokens.
     """
     if not 0 < budget <= 1:
-        raise KvcertError(f"config: study.rows: budget {budget} is outside (0, 1]: it is the share of tokens kept")
+        raise KvcertError(
+            f"config: study.rows: budget {budget} is outside (0, 1]: it is the share of tokens kept"
+        )
     capacity = int(budget * n + 0.5)
     base = int(protected_tokens(n, int(constants["n_sink"]), int(constants["n_recent"])).sum())
     if capacity < n and capacity <= base:

@@ -76,7 +76,9 @@ def decode_rows(
         if 2 * len(left) <= len(active):
             index = torch.tensor(left, device=device)
             cache, chosen = cache.pick(index), chosen[index]
-            panel = Panel(panel.model, panel.context, panel.n, [panel.selections[row] for row in left], panel.constants)
+            panel = Panel(
+                panel.model, panel.context, panel.n, [panel.selections[row] for row in left], panel.constants
+            )
             active = [active[row] for row in left]
         tokens = chosen[:, None]
     return trails

@@ -123,7 +123,14 @@ def run_example(
 
 
 def _run_rows(
-    spec: Spec, model: LoadedModel, cache: ContextCache, ids: Tensor, n: int, rows: list[Row], full: Trail, backend: str
+    spec: Spec,
+    model: LoadedModel,
+    cache: ContextCache,
+    ids: Tensor,
+    n: int,
+    rows: list[Row],
+    full: Trail,
+    backend: str,
 ) -> Panel:
     """Compress, read the question where the setting says so, force, decode; fills the rows' trails."""
     size, limit, constants = ids.shape[1], spec["max_new_tokens"], spec["constants"]

@@ -55,7 +55,7 @@ class Panel:
         self.tail_kept = by_query_head((sampled & self._keep).sum(-1))
         self.evicted = by_query_head((~self._keep).sum(-1))
         #: bool [H]: the registered panel takes the first query head of each KV head.
-        self.first = torch.arange(self.model.n_heads) % per == 0
+        self.first = torch.arange(self.model.n_heads, device=self.evicted.device) % per == 0
 
     def listen(self, layer: int, q: Tensor, decoded: Decoded, own_keys: Tensor, own_values: Tensor) -> None:
         """Store a layer's certificate and measure the truth with the same queries on the shadow cache."""
@@ -72,8 +72,13 @@ class Panel:
             self.context.scale,
         )
         out = decoded.out.float()
+        assert decoded.radius is not None and decoded.guarded is not None, (
+            "a certified layer has a certificate"
+        )
         # Too small a sample says nothing about what it missed: no finite radius.
-        unknown = (self.tail[i] > 0) & ((self.expected[i] < self.constants["m_min"]) | (self.tail_kept[i] == 0))
+        unknown = (self.tail[i] > 0) & (
+            (self.expected[i] < self.constants["m_min"]) | (self.tail_kept[i] == 0)
+        )
         infinite = torch.where(unknown, float("inf"), 0.0).float()[..., None]
         record = {
             "variance": decoded.variance,

@@ -55,7 +55,9 @@ def run_shard(spec: Spec, run: dict[str, Any], progress: Report | bool = True) -
         started = time.monotonic()
         with torch.inference_mode():
             for done, (example, prompt) in enumerate(load_examples(spec, model, cache), 1):
-                found = run_example(spec, model, prompt, backend=backend, implementation=run["attn_implementation"])
+                found = run_example(
+                    spec, model, prompt, backend=backend, implementation=run["attn_implementation"]
+                )
                 layers = found.panel.layers if found.panel else layers
                 common = _common_fields(spec, run, model, backend, prompt, example)
                 runs += example_runs(spec, model, tasks.get(spec["task"]["name"]), example, found, common)
@@ -63,7 +65,9 @@ def run_shard(spec: Spec, run: dict[str, Any], progress: Report | bool = True) -
                     trace.write(results, name, example.index, found, prompt)
                 spent = time.monotonic() - started
                 left = spent / done * (len(spec["examples"]) - done)
-                report(f"{name}: example {done}/{len(spec['examples'])}, {spent:.0f} s, about {left:.0f} s left")
+                report(
+                    f"{name}: example {done}/{len(spec['examples'])}, {spent:.0f} s, about {left:.0f} s left"
+                )
         tables = {
             "runs": runs_table(runs, spec["constants"]["signal_steps"]),
             "steps": steps_table(runs),
@@ -92,7 +96,12 @@ def load_examples(spec: Spec, model: LoadedModel, cache: Path) -> list[tuple[Exa
 
 
 def _common_fields(
-    spec: Spec, run: dict[str, Any], model: LoadedModel, backend: str, prompt: prompts.Prompt, example: Example
+    spec: Spec,
+    run: dict[str, Any],
+    model: LoadedModel,
+    backend: str,
+    prompt: prompts.Prompt,
+    example: Example,
 ) -> dict[str, Any]:
     task = spec["task"]
     return {
@@ -127,7 +136,9 @@ def example_runs(
     units = model.n_layers * model.n_kv_heads
     size = {"full_bytes": found.n * units * token_bytes}
 
-    def build(setting: str, row: dict[str, Any], regime: str, trail: Trail, kept: dict[str, Any], item: Row | None) -> Run:
+    def build(
+        setting: str, row: dict[str, Any], regime: str, trail: Trail, kept: dict[str, Any], item: Row | None
+    ) -> Run:
         answer, score = _answer(model, trail), None
         if regime == "free" and trail.broken is None:
             score = task.score(answer, example)
@@ -160,11 +171,19 @@ def example_runs(
         members = [row for row in found.rows if row.setting == setting]
         kept = {id(row): _kept(row, found.n, token_bytes) for row in members}
         by_row = {run_id(spec, 0, setting, row.spec, "free"): row for row in members}
-        ordered = [by_row[run_id(spec, 0, setting, row, "free")] for row in spec["rows"] if row["policy"] != "full"]
+        ordered = [
+            by_row[run_id(spec, 0, setting, row, "free")] for row in spec["rows"] if row["policy"] != "full"
+        ]
         if full_spec is not None:
             runs.append(build(setting, full_spec, "free", found.full, whole, None))
-        runs += [build(setting, row.spec, "free", row.free, kept[id(row)], row) for row in ordered if row.free]
-        runs += [build(setting, row.spec, "forced", row.forced, kept[id(row)], row) for row in ordered if row.forced]
+        runs += [
+            build(setting, row.spec, "free", row.free, kept[id(row)], row) for row in ordered if row.free
+        ]
+        runs += [
+            build(setting, row.spec, "forced", row.forced, kept[id(row)], row)
+            for row in ordered
+            if row.forced
+        ]
     return runs
 
 

@@ -73,7 +73,9 @@ def _at(figures: dict[str, list[float]], name: str, step: int) -> float | None:
 
 def heads_table(runs: list[Run], layers: list[int], heads: int, kv_heads: int) -> pa.Table:
     """`heads`: one row per certified run, step and (layer, query head) of the panel's layers."""
-    names = [name for name in HEADS.names if name not in {"run_id", "step", "layer", "head", "kv_head", "panel"}]
+    names = [
+        name for name in HEADS.names if name not in {"run_id", "step", "layer", "head", "kv_head", "panel"}
+    ]
     columns: dict[str, list[np.ndarray]] = {name: [] for name in names}
     ids, counts, steps = [], [], []
     per = heads // kv_heads
@@ -91,7 +93,8 @@ def heads_table(runs: list[Run], layers: list[int], heads: int, kv_heads: int) -
     head = np.tile(np.arange(heads, dtype=np.int16), len(layers))
     data: dict[str, Any] = {
         "run_id": pa.DictionaryArray.from_arrays(
-            pa.array(np.repeat(np.arange(len(ids)), np.multiply(counts, block)), pa.int32()), pa.array(ids, pa.string())
+            pa.array(np.repeat(np.arange(len(ids)), np.multiply(counts, block)), pa.int32()),
+            pa.array(ids, pa.string()),
         ),
         "step": np.repeat(np.asarray(steps, np.int32), block),
         "layer": np.tile(layer, len(steps)),
@@ -102,4 +105,10 @@ def heads_table(runs: list[Run], layers: list[int], heads: int, kv_heads: int) -
     for name in names:
         joined = np.concatenate(columns[name]) if columns[name] else np.empty(0)
         data[name] = joined.astype(HEADS.field(name).type.to_pandas_dtype())
-    return pa.table({name: pa.array(data[name], HEADS.field(name).type) if name != "run_id" else data[name] for name in HEADS.names}, schema=HEADS)
+    return pa.table(
+        {
+            name: pa.array(data[name], HEADS.field(name).type) if name != "run_id" else data[name]
+            for name in HEADS.names
+        },
+        schema=HEADS,
+    )

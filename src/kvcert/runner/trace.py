@@ -32,8 +32,12 @@ def write(results: Path, shard: str, example: int, found: ExampleRuns, prompt: P
         "layers": torch.tensor(layers),
         "keys": torch.stack([found.context.keys[i][0, :, : found.n] for i in layers]),
         "values": torch.stack([found.context.values[i][0, :, : found.n] for i in layers]),
-        "queries": torch.stack([q[:, -steps:] for i in layers if (q := found.context.queries[i]) is not None]),
+        "queries": torch.stack(
+            [q[:, -steps:] for i in layers if (q := found.context.queries[i]) is not None]
+        ),
     }
     data |= {f"score.{setting}": z[layers] for setting, z in found.scores.items()}
     with replacing(path(results, shard, example)) as temporary:
-        save_file({name: value.contiguous() for name, value in data.items()}, temporary, {"prompt": prompt.sha256})
+        save_file(
+            {name: value.contiguous() for name, value in data.items()}, temporary, {"prompt": prompt.sha256}
+        )

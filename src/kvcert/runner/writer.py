@@ -65,5 +65,7 @@ def write(results: Path, shard: str, spec_sha256: str, tables: dict[str, pa.Tabl
                 pq.write_table(data, temporary, compression="zstd")
         except OSError as error:
             if error.errno == errno.ENOSPC:
-                raise KvcertError(f"no space left for {path}: free some or move run.results to another disk") from error
+                raise KvcertError(
+                    f"no space left for {path}: free some or move run.results to another disk"
+                ) from error
             raise

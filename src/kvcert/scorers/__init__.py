@@ -14,7 +14,9 @@ SCORERS: dict[str, type[Scorer]] = {scorer.name: scorer for scorer in (SnapKV, H
 def get(name: str, constants: dict[str, float]) -> Scorer:
     """The scorer called `name`; an unknown name is an error that lists the known ones."""
     if name not in SCORERS:
-        raise KvcertError(f"config: study.scorer: unknown scorer {name!r}; known: {', '.join(sorted(SCORERS))}")
+        raise KvcertError(
+            f"config: study.scorer: unknown scorer {name!r}; known: {', '.join(sorted(SCORERS))}"
+        )
     return SCORERS[name](constants)
 
 

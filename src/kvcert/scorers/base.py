@@ -26,7 +26,7 @@ class Scorer(ABC):
 
     def observe(self, layer: int, queries: Tensor, keys: Tensor, scale: float) -> None:
         """Called for each prefill pass with queries [H, T, D] and all keys so far [K, S, D]; default: nothing."""
-        return None
+        return
 
     @abstractmethod
     def raw(self, layer: int, queries: Tensor, keys: Tensor, n: int, scale: float) -> Tensor:
@@ -38,7 +38,9 @@ class Scorer(ABC):
         if self.kind == "mass":
             return raw.clamp_min(0.0)
         order = raw.argsort(dim=-1, stable=True)
-        rank = torch.empty_like(order).scatter_(-1, order, torch.arange(n, device=raw.device).expand_as(order))
+        rank = torch.empty_like(order).scatter_(
+            -1, order, torch.arange(n, device=raw.device).expand_as(order)
+        )
         return (rank.double() + 0.5) / n
 
 

@@ -39,7 +39,7 @@ def bernstein_radius(variance: Tensor, bound: Tensor, delta: float) -> Tensor:
 
 
 def guard(radius: Tensor, p_sampled: Tensor) -> Tensor:
-    """radius / (1 - p_sampled), an upper bound of the radius with p/(1-p) for p; infinite at p = 1 unless radius is 0 at p = 0."""
+    """radius / (1 - p_sampled): an upper bound of the radius with p/(1-p) in place of p; infinite at p = 1."""
     rest = 1.0 - p_sampled
     return torch.where(rest > 0, radius / rest.clamp_min(1e-30), float("inf"))
 
@@ -80,5 +80,13 @@ def hajek_certificate(
     bound = (p_tail * spread).amax(-1) + (out - c).norm(dim=-1) * p_sampled
     radius = bernstein_radius(variance, bound, delta)
     return Certificate(
-        out, lse, variance, bound, radius, guard(radius, p_sampled), 1.0 / p.square().sum(-1), p.amax(-1), p_sampled
+        out,
+        lse,
+        variance,
+        bound,
+        radius,
+        guard(radius, p_sampled),
+        1.0 / p.square().sum(-1),
+        p.amax(-1),
+        p_sampled,
     )

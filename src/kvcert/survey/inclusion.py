@@ -108,7 +108,9 @@ def protected_tokens(n: int, n_sink: int, n_recent: int) -> Tensor:
     return (position < n_sink) | (position >= n - n_recent)
 
 
-def poisson_design(z: Tensor, capacity: int, *, n_sink: int, n_recent: int, rho: float, epsilon: float) -> Design:
+def poisson_design(
+    z: Tensor, capacity: int, *, n_sink: int, n_recent: int, rho: float, epsilon: float
+) -> Design:
     """The registered design: certainty set C, tail with pi proportional to the score, expected total K.
 
     Parameters

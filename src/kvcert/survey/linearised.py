@@ -21,7 +21,9 @@ def linearised_variance(a: Tensor, pi: Tensor, values: Tensor) -> Tensor:
     return ((1.0 - pi) / pi * share.square() * residual).sum(-1)
 
 
-def single_sum_estimate(a: Tensor, pi: Tensor, values: Tensor, kept: Tensor, centre: Tensor, normaliser: Tensor) -> Tensor:
+def single_sum_estimate(
+    a: Tensor, pi: Tensor, values: Tensor, kept: Tensor, centre: Tensor, normaliser: Tensor
+) -> Tensor:
     """sum_S ((1 - pi_i) / pi_i**2) (a_i / A)**2 ||v_i - centre||**2 for given centre [..., d] and A [...].
 
     With the true centre and the true normaliser its expectation is exactly `linearised_variance`; with o_hat and the

@@ -19,7 +19,9 @@ def _mulhilo(factor: int, x: Tensor) -> tuple[Tensor, Tensor]:
     return (product >> 32) & _MASK, product & _MASK
 
 
-def philox4x32(key: tuple[int, int], counter: tuple[Tensor | int, Tensor | int, Tensor | int, Tensor | int]) -> Tensor:
+def philox4x32(
+    key: tuple[int, int], counter: tuple[Tensor | int, Tensor | int, Tensor | int, Tensor | int]
+) -> Tensor:
     """First output word of Philox4x32-10.
 
     Parameters

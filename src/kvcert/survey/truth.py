@@ -20,7 +20,14 @@ class Truth(NamedTuple):
 
 
 def shadow_attention(
-    q: Tensor, keys: Tensor, values: Tensor, own_keys: Tensor, own_values: Tensor, log_pi: Tensor, kept: Tensor, scale: float
+    q: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    own_keys: Tensor,
+    own_values: Tensor,
+    log_pi: Tensor,
+    kept: Tensor,
+    scale: float,
 ) -> Truth:
     """Softmax attention of every row's queries over the shared context and the row's own appended tokens.
 
