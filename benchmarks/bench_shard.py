@@ -1,8 +1,9 @@
 """One shard against the same cells run the usual way, side by side in one run.
 
-The usual way is one call per policy, budget and draw, each with a prefill of its own (context, and the question before
-or after compression as the setting asks), greedy decoding, no certificate, no truth, no forced pass. Ours is one prefill for all of
-them, with certificate, truth and forced pass. Both use the same model, caches, kernels and one thread; examples alternate.
+The usual way is one call per policy, budget and draw, each with a prefill of its own (context, and the question before or
+after compression as the setting asks), greedy decoding, no certificate, no truth, no forced pass. Ours is one prefill for
+all of them, with certificate, truth and forced pass. Both use the same model, caches, kernels and one thread; examples
+alternate.
 
     python benchmarks/bench_shard.py [--examples 3] [--task niah] [--config config/config.yaml]
 
