@@ -72,9 +72,8 @@ class Panel:
             self.context.scale,
         )
         out = decoded.out.float()
-        assert decoded.radius is not None and decoded.guarded is not None, (
-            "a certified layer has a certificate"
-        )
+        assert decoded.radius is not None, "a certified layer has a certificate"
+        assert decoded.guarded is not None
         # Too small a sample says nothing about what it missed: no finite radius.
         unknown = (self.tail[i] > 0) & (
             (self.expected[i] < self.constants["m_min"]) | (self.tail_kept[i] == 0)
