@@ -1,12 +1,17 @@
 # The measurement: one job per shard of (model × task × length).
 # A shard is run again when its specification changes or a file of it is missing, never for an edit elsewhere:
-# its inputs are `ancient`, and profiles/default leaves changed code out of the triggers.
+# profiles/default leaves changed code out of the triggers, and a finished shard needs no model.
 # The traces of its first examples ({results}/traces/) are a by-product for the exhibits.
+
+
+def model_of(wildcards):
+    """The prepared models, asked for by shards that are not done: another model or a lost cache repeats no other shard."""
+    return [] if state(Path(RESULTS), SPECS[wildcards.shard]) == DONE else PREPARED
 
 
 rule cell:
     input:
-        prepared=ancient(PREPARED),
+        prepared=model_of,
     output:
         runs=f"{RESULTS}/runs/{{shard}}.parquet",
         steps=f"{RESULTS}/steps/{{shard}}.parquet",

@@ -9,6 +9,7 @@ from kvcert.estimate import describe, plan
 from kvcert.files import canonical_json, sha256_json
 from kvcert.grid import shards
 from kvcert.paper.catalogue import FIGURE_SUFFIXES, FIGURES, TABLE_SUFFIXES, TABLES
+from kvcert.paper.cells import DONE, state
 
 try:
     config = resolve(config)

@@ -1,7 +1,5 @@
 # Models and texts: fetched, checked against their hashes, converted once. All grids share them.
-# The name holds the hash of the list of models, so another list is another file and this rule has no other trigger.
-# It must have none: Snakemake takes jobs behind one that has to run as due and looks no further, but the cells' input is
-# `ancient`, so a cell with a changed specification would be passed over.
+# The name holds the hash of the list of models, so another list is another file.
 PREPARED = f"{CACHE}/prepared/{sha256_json(config['study']['models'])[:16]}.json"
 
 

@@ -36,6 +36,21 @@ def verdicts(args: argparse.Namespace, context: Context) -> None:
     print_verdicts(context.existing_results())
 
 
+def publish(args: argparse.Namespace, context: Context) -> None:
+    """Copy verdicts, claims, tables and figures into a folder to commit."""
+    from kvcert.paper.publish import publish as copy
+
+    figures = Path(args.figures or context.config["run"]["figures"])
+    copied = copy(context.existing_results(), figures, Path(args.out), args.note)
+    print(f"{args.out}: {len(copied)} files and README.md")
+
+
+def _publish_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", metavar="DIR", required=True, help="folder to write; replaced as a whole")
+    parser.add_argument("--figures", metavar="DIR", help="where the figures are (default: run.figures)")
+    parser.add_argument("--note", default="", help="a paragraph for its README: commit, machine, minutes")
+
+
 def cells(args: argparse.Namespace, context: Context) -> None:
     """Print what the grid holds and what is done."""
     from kvcert.paper.cells import print_cells, print_shards
@@ -84,6 +99,12 @@ COMMANDS = (
     ),
     Command("figures", "draw every figure (PDF, PNG) from the logs and the scores", figures, _figure_options),
     Command("verdicts", "print the verdict table", verdicts),
+    Command(
+        "publish",
+        "copy verdicts, claims, tables and figures into a folder to commit",
+        publish,
+        _publish_options,
+    ),
     Command(
         "cells", "what the grid holds, what is done, and how long the rest should take", cells, _cell_options
     ),
