@@ -41,9 +41,9 @@ def test_the_plan_counts_what_is_done(grid: dict[str, Any], tmp_path: Path) -> N
     for spec in specs:
         for table in ("runs", "steps", "heads")[: 3 if spec["shard"].endswith(".0") else 2]:
             (tmp_path / "results" / table / f"{spec['shard']}.parquet").touch()
-    assert "shards: 10, done 5, to run 5" in estimate.plan(grid, workers=2), (
-        "a shard without all its tables is not done"
-    )
+    assert 0 < first < len(specs)
+    told = estimate.plan(grid, workers=2)
+    assert f"done {first}, to run {len(specs) - first}" in told, "a shard without all its tables is not done"
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,35 +134,3 @@ def test_the_converted_model_is_described_and_answers(load_smollm: Callable[...,
     ids = torch.tensor([prompt.ids])
     out = loaded.model.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=4, do_sample=False)
     assert "Paris" in loaded.tokenizer.decode(out[0, len(prompt.ids) :])
-
-
-@pytest.mark.slow
-def test_the_newest_transformers_loads_it_too(cache: Path, root: Path) -> None:
-    """An overlay (`pip install --no-deps --target FOLDER transformers tokenizers`), named by an environment variable."""
-    overlay = os.environ.get("KVCERT_TRANSFORMERS_OVERLAY")
-    if not overlay:
-        pytest.skip("KVCERT_TRANSFORMERS_OVERLAY names no folder with another transformers")
-    code = (
-        "import sys, yaml, pathlib, torch, transformers\n"
-        "from kvcert.models import load\n"
-        "spec = yaml.safe_load(open('config/config.yaml'))['study']['models'][0]\n"
-        "loaded = load(spec, pathlib.Path(sys.argv[1]), attn='sdpa')\n"
-        "ids = loaded.tokenizer('The capital of France is', return_tensors='pt').input_ids\n"
-        "print(transformers.__version__, loaded.tokenizer.decode(loaded.model(ids).logits[0, -1].argmax()))\n"
-    )
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join([str(root / "src"), overlay]),
-        "OMP_NUM_THREADS": "1",
-    }
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(cache)],
-        cwd=root,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    version, word = done.stdout.split()
-    assert version != tf.__version__
-    assert word == "Paris"
