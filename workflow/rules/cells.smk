@@ -4,11 +4,6 @@
 # The traces of its first examples ({results}/traces/) are a by-product for the exhibits.
 
 
-def model_of(wildcards):
-    """The prepared models, asked for by shards that are not done: another model or a lost cache repeats no other shard."""
-    return [] if state(Path(RESULTS), SPECS[wildcards.shard]) == DONE else PREPARED
-
-
 rule cell:
     input:
         prepared=model_of,

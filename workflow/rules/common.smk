@@ -23,6 +23,8 @@ SPECS = {spec["shard"]: spec for spec in shards(config)}
 CLAIMS = [f"C{number}" for number in range(1, 8)]
 ENVIRONMENT = "../../environment.yml"
 
+# The name holds the hash of the list of models, so another list is another file.
+PREPARED = f"{CACHE}/prepared/{sha256_json(config['study']['models'])[:16]}.json"
 LOG_FILES = [f"{RESULTS}/{table}/{shard}.parquet" for table in ("runs", "steps", "heads") for shard in SPECS]
 CLAIM_FILES = [f"{RESULTS}/claims/{claim}.json" for claim in CLAIMS]
 TABLE_FILES = [f"{RESULTS}/tables/{stem}{suffix}" for stem in TABLES for suffix in TABLE_SUFFIXES]
@@ -37,6 +39,11 @@ def sources(*packages):
     """The package's own files behind a rule: a changed claim is scored again, a changed figure drawn again."""
     folders = (Path(SOURCE) / "kvcert" / package for package in packages)
     return sorted(str(path) for folder in folders for path in folder.rglob("*.py"))
+
+
+def model_of(wildcards):
+    """The prepared models, asked for by shards that are not done: another model or a lost cache repeats no other shard."""
+    return [] if state(Path(RESULTS), SPECS[wildcards.shard]) == DONE else PREPARED
 
 
 def finish():

@@ -1,6 +1,4 @@
 # Models and texts: fetched, checked against their hashes, converted once. All grids share them.
-# The name holds the hash of the list of models, so another list is another file.
-PREPARED = f"{CACHE}/prepared/{sha256_json(config['study']['models'])[:16]}.json"
 
 
 rule setup:
