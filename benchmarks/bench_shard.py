@@ -37,14 +37,14 @@ def usual(spec, model, prompt, setting, row, backend) -> int:
     """One cell on its own: prefill, compress, decode; the number of new tokens."""
     constants, n, size = spec["constants"], prompt.n_context, len(prompt.ids)
     ids = torch.tensor([prompt.ids])
-    scorer = scorers.get(spec["scorer"], constants)
+    scorer = {spec["scorer"]: scorers.get(spec["scorer"], constants)}
     cache = ContextCache(model, size + spec["max_new_tokens"], int(constants["window"]), scorer)
     forward(model.model, cache, ids[:, :n], 0)
     if setting == "aware" or row["policy"] == "full":
         forward(model.model, cache, ids[:, n:-1], n)
     used = cache
     if row["policy"] != "full":
-        z = cache.scores(n)
+        z = cache.scores(n)[spec["scorer"]]
         draw = uniforms(
             spec["seed"],
             example_hash(model.name, prompt.sha256),

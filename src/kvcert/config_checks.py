@@ -31,6 +31,14 @@ def check_known(config: dict[str, Any]) -> None:
     _refuse_unknown(
         [(f"tasks[{i}].name", task["name"]) for i, task in enumerate(study["tasks"])], tasks.names()
     )
+    for i, task in enumerate(study["tasks"]):
+        try:
+            tasks.get(task["name"]).check_params(task["params"])
+        except KvcertError as error:
+            raise KvcertError(f"config: study.tasks[{i}].params: {error}") from None
+    for i, row in enumerate(study["rows"]):
+        if row.get("params"):
+            raise KvcertError(f"config: study.rows[{i}].params: policy {row['policy']} takes no parameters")
     policies = [(f"rows[{i}].policy", row["policy"]) for i, row in enumerate(study["rows"])]
     _refuse_unknown(policies, _modules("policies"))
     scorers = [(f"rows[{i}].scorer", row["scorer"]) for i, row in enumerate(study["rows"]) if "scorer" in row]

@@ -88,7 +88,7 @@ def reference(
 
 
 def full_logits(model: LoadedModel, p: Prompt, answer: list[int], chunks: list[int]) -> torch.Tensor:
-    cache = ContextCache(model, 600, 6, get_scorer("snapkv", CONSTANTS))
+    cache = ContextCache(model, 600, 6, {"snapkv": get_scorer("snapkv", CONSTANTS)})
     ids, start = torch.tensor([list(p.ids) + answer[:-1]]), 0
     for stop in chunks:
         forward(model.model, cache, ids[:, start:stop], start)
@@ -108,7 +108,7 @@ def test_full_equals_transformers(kind):
 
 
 def decode_full_of(model: LoadedModel, p: Prompt, limit: int):
-    cache = ContextCache(model, len(p.ids) + limit, 6, get_scorer("snapkv", CONSTANTS))
+    cache = ContextCache(model, len(p.ids) + limit, 6, {"snapkv": get_scorer("snapkv", CONSTANTS)})
     ids = torch.tensor([p.ids])
     forward(model.model, cache, ids[:, : p.n_context], 0)
     forward(model.model, cache, ids[:, p.n_context : -1], p.n_context)
@@ -172,6 +172,23 @@ def test_a_batch_of_rows_equals_one_row_at_a_time():
 
 
 @torch.inference_mode()
+def test_each_row_is_kept_by_its_own_scorer():
+    model = loaded(make_tiny_model("llama", attn="kvcert"))
+    rows = [spec()["rows"][0]]
+    rows += [{"policy": "topk", "budget": 0.5, "draw": 0, "scorer": s} for s in ("snapkv", "h2o", "key_norm")]
+    together = run_example(spec(rows=rows, settings=["aware"]), model, prompt())
+    kept = [row.selection.keep for row in together.rows]
+    assert not torch.equal(kept[0], kept[1])
+    assert not torch.equal(kept[1], kept[2])
+    for row in rows[1:]:
+        alone = run_example(
+            spec(rows=[rows[0], row], scorer=row["scorer"], settings=["aware"]), model, prompt()
+        )
+        other = next(r for r in together.rows if r.spec["scorer"] == row["scorer"])
+        assert torch.equal(alone.rows[0].selection.keep, other.selection.keep)
+
+
+@torch.inference_mode()
 def test_same_draw_for_any_batch_order():
     model = loaded(make_tiny_model("llama", attn="kvcert"))
     rows = spec()["rows"]
@@ -226,7 +243,7 @@ def test_a_forward_without_our_cache_is_refused():
 
 def test_cache_length_is_checked_and_never_falsy():
     model = loaded(make_tiny_model("llama", attn="kvcert"))
-    cache = ContextCache(model, 8, 4, get_scorer("snapkv", CONSTANTS))
+    cache = ContextCache(model, 8, 4, {"snapkv": get_scorer("snapkv", CONSTANTS)})
     assert cache
     assert cache.get_seq_length() == 0
     forward(model.model, cache, torch.tensor([[1, 2, 3]]), 0)

@@ -1,7 +1,7 @@
 # The measurement: one job per shard of (model × task × length).
 # A shard is run again when its specification changes or a file of it is missing, never for an edit elsewhere:
 # profiles/default leaves changed code out of the triggers, and a finished shard needs no model.
-# The traces of its first examples ({results}/traces/) are a by-product for the exhibits.
+# The traces of its first examples are kept for the exhibits.
 
 
 rule cell:
@@ -11,6 +11,7 @@ rule cell:
         runs=f"{RESULTS}/runs/{{shard}}.parquet",
         steps=f"{RESULTS}/steps/{{shard}}.parquet",
         heads=f"{RESULTS}/heads/{{shard}}.parquet",
+        traces=f"{RESULTS}/traces/{{shard}}.safetensors" if RUN["trace_examples"] else [],
     log:
         f"{RESULTS}/logs/{{shard}}.log",
     conda:

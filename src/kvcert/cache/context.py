@@ -22,12 +22,17 @@ class ContextCache(HookCache):
     """
 
     def __init__(
-        self, model: LoadedModel, slots: int, window: int, scorer: Scorer, implementation: str = "sdpa"
+        self,
+        model: LoadedModel,
+        slots: int,
+        window: int,
+        scorers: dict[str, Scorer],
+        implementation: str = "sdpa",
     ) -> None:
         like = next(model.model.parameters())
         shape = (model.n_layers, 1, model.n_kv_heads, slots, model.head_dim)
         super().__init__(buffers(*shape, like=like), buffers(*shape, like=like))
-        self.window, self.scorer, self.implementation = window, scorer, implementation
+        self.window, self.scorers, self.implementation = window, scorers, implementation
         self.queries: list[Tensor | None] = [None] * model.n_layers
         self.observing = True
         self.scale = 0.0
@@ -42,8 +47,9 @@ class ContextCache(HookCache):
         self.queries[layer] = (q[0] if past is None else torch.cat([past, q[0]], 1))[
             :, -self.window :
         ].clone()
-        if self.observing and self.scorer.accumulates:
-            self.scorer.observe(layer, q[0], k[0], scale)
+        for scorer in self.scorers.values():
+            if self.observing and scorer.accumulates:
+                scorer.observe(layer, q[0], k[0], scale)
         out = self._attention(module, q, k, v, scale)
         self.finish_layer(layer)
         return out
@@ -63,10 +69,13 @@ class ContextCache(HookCache):
         )
         return out.transpose(1, 2)
 
-    def scores(self, n: int) -> Tensor:
-        """z of the first n tokens from what has been read so far, float64 [layers, KV heads, n]."""
-        rows = []
-        for layer, queries in enumerate(self.queries):
-            assert queries is not None, "scores before prefill"
-            rows.append(self.scorer.score(layer, queries, self.keys[layer][0, :, : self.end], n, self.scale))
-        return torch.stack(rows)
+    def scores(self, n: int) -> dict[str, Tensor]:
+        """z of the first n tokens from what has been read so far, by scorer: float64 [layers, KV heads, n]."""
+        found = {}
+        for name, scorer in self.scorers.items():
+            rows = []
+            for layer, queries in enumerate(self.queries):
+                assert queries is not None, "scores before prefill"
+                rows.append(scorer.score(layer, queries, self.keys[layer][0, :, : self.end], n, self.scale))
+            found[name] = torch.stack(rows)
+        return found

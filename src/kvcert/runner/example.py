@@ -23,6 +23,9 @@ from kvcert.runner.panel import Panel
 from kvcert.runner.record import Trail
 from kvcert.survey.philox import uniforms
 
+#: z by setting and scorer, each float64 [layers, KV heads, n].
+Scores = dict[str, dict[str, Tensor]]
+
 
 @dataclass
 class Row:
@@ -50,7 +53,7 @@ class ExampleRuns:
     full: Trail
     rows: list[Row]
     panel: Panel | None
-    scores: dict[str, Tensor]
+    scores: Scores
     context: ContextCache
     seconds_prefill: float
     seconds_decode: float
@@ -61,29 +64,30 @@ def example_hash(model: str, prompt_sha256: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{model}\n{prompt_sha256}".encode()).digest()[:4], "little")
 
 
-def select_rows(spec: Spec, model: LoadedModel, prompt: Prompt, scores: dict[str, Tensor]) -> list[Row]:
-    """What every evicted row of every setting keeps.
+def select_rows(spec: Spec, model: LoadedModel, prompt: Prompt, scores: Scores) -> list[Row]:
+    """What every evicted row of every setting keeps, by the score of its own scorer.
 
     Certified rows of the first setting come last and those of the second first, so that they lie side by side in the
     batch and the forced pass can take them as one slice.
     """
     n, constants = prompt.n_context, spec["constants"]
-    layers, heads, _ = next(iter(scores.values())).shape
-    positions = torch.arange(n, device=next(iter(scores.values())).device)
+    primary = next(iter(scores.values()))[spec["scorer"]]
+    layers, heads, _ = primary.shape
+    positions = torch.arange(n, device=primary.device)
     seed_hash = example_hash(spec["model"]["name"], prompt.sha256)
     draws = {
         draw: uniforms(spec["seed"], seed_hash, positions, layers, heads, draw)
         for draw in {row["draw"] for row in spec["rows"]}
     }
     rows = []
-    for setting, z in scores.items():
-        total = z.sum(-1).clamp_min(1e-300)
+    for setting, by_scorer in scores.items():
         for row in spec["rows"]:
             if row["policy"] == "full":
                 continue
+            z = by_scorer.get(row["scorer"], by_scorer[spec["scorer"]])
             capacity = capacity_of(row["budget"], n, constants)
             chosen = policies.get(row["policy"]).select(z, capacity, constants, draws[row["draw"]])
-            lost = float(((z * ~chosen.keep).sum(-1) / total).mean())
+            lost = float(((z * ~chosen.keep).sum(-1) / z.sum(-1).clamp_min(1e-300)).mean())
             rows.append(Row(setting, row, capacity, chosen, lost))
     first = next(iter(scores))
     return sorted(rows, key=lambda row: (row.setting != first, row.certified != (row.setting != first)))
@@ -102,9 +106,9 @@ def run_example(
     ids = torch.tensor([prompt.ids], device=device)
     n, size, limit = prompt.n_context, len(prompt.ids), spec["max_new_tokens"]
     constants = spec["constants"]
-    cache = ContextCache(
-        model, size + limit, int(constants["window"]), scorers.get(spec["scorer"], constants), implementation
-    )
+    used = {spec["scorer"]} | {row["scorer"] for row in spec["rows"]} - {"none"}
+    wanted = {name: scorers.get(name, constants) for name in sorted(used)}
+    cache = ContextCache(model, size + limit, int(constants["window"]), wanted, implementation)
     forward(model.model, cache, ids[:, :n], 0)
     scores = {"streaming": cache.scores(n)}
     if size - 1 > n:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import torch
 
 from kvcert import models, prompts, tasks
@@ -43,38 +44,47 @@ def run_shard(spec: Spec, run: dict[str, Any], progress: Report | bool = True) -
     """
     report: Report = progress if callable(progress) else say if progress else lambda text: None
     results, name, digest = Path(run["results"]), spec["shard"], spec_sha256(spec)
+    traced = trace.path(results, name) if run["trace_examples"] > 0 else None
     with writer.sole_writer(results, name):
-        if writer.already_written(results, name, digest):
+        if writer.already_written(results, name, digest) and (traced is None or traced.is_file()):
             report(f"{name}: already there, nothing to do")
             return False
         torch.set_num_threads(run["threads"])
-        cache = Path(run["cache"])
-        model = models.load(spec["model"], cache, device=run["device"])
-        backend = resolve_backend(run["backend"], run["device"])
-        runs, layers = [], [0]
-        started = time.monotonic()
         with torch.inference_mode():
-            for done, (example, prompt) in enumerate(load_examples(spec, model, cache), 1):
-                found = run_example(
-                    spec, model, prompt, backend=backend, implementation=run["attn_implementation"]
-                )
-                layers = found.panel.layers if found.panel else layers
-                common = _common_fields(spec, run, model, backend, prompt, example)
-                runs += example_runs(spec, model, tasks.get(spec["task"]["name"]), example, found, common)
-                if done <= run.get("trace_examples", 0):
-                    trace.write(results, name, example.index, found, prompt)
-                spent = time.monotonic() - started
-                left = spent / done * (len(spec["examples"]) - done)
-                report(
-                    f"{name}: example {done}/{len(spec['examples'])}, {spent:.0f} s, about {left:.0f} s left"
-                )
-        tables = {
-            "runs": runs_table(runs, spec["constants"]["signal_steps"]),
-            "steps": steps_table(runs),
-            "heads": heads_table(runs, layers, model.n_heads, model.n_kv_heads),
-        }
+            tables, traces = measure(spec, run, report)
+        if traced is not None:
+            trace.write(results, name, traces)
         writer.write(results, name, digest, tables)
     return True
+
+
+def measure(
+    spec: Spec, run: dict[str, Any], report: Report
+) -> tuple[dict[str, pa.Table], dict[str, torch.Tensor]]:
+    """Run a shard's examples one after the other: its three tables and its traces."""
+    cache, name, count = Path(run["cache"]), spec["shard"], len(spec["examples"])
+    model = models.load(spec["model"], cache, device=run["device"])
+    backend = resolve_backend(run["backend"], run["device"])
+    task = tasks.get(spec["task"]["name"])
+    runs: list[Run] = []
+    traces: dict[str, torch.Tensor] = {}
+    layers, started = [0], time.monotonic()
+    for done, (example, prompt) in enumerate(load_examples(spec, model, cache), 1):
+        found = run_example(spec, model, prompt, backend=backend, implementation=run["attn_implementation"])
+        layers = found.panel.layers if found.panel else layers
+        common = _common_fields(spec, run, model, backend, prompt, example)
+        runs += example_runs(spec, model, task, example, found, common)
+        if done <= run["trace_examples"]:
+            traces |= trace.collect(example.index, found)
+        spent = time.monotonic() - started
+        left = spent / done * (count - done)
+        report(f"{name}: example {done}/{count}, {spent:.0f} s, about {left:.0f} s left")
+    tables = {
+        "runs": runs_table(runs, spec["constants"]["signal_steps"]),
+        "steps": steps_table(runs),
+        "heads": heads_table(runs, layers, model.n_heads, model.n_kv_heads),
+    }
+    return tables, traces
 
 
 def load_examples(spec: Spec, model: LoadedModel, cache: Path) -> list[tuple[Example, prompts.Prompt]]:

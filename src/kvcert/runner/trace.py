@@ -6,38 +6,40 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
+from torch import Tensor
 
 from kvcert.files import replacing
-from kvcert.prompts import Prompt
 from kvcert.runner.example import ExampleRuns
 
 
-def path(results: Path, shard: str, example: int) -> Path:
-    """Where the trace of one example lies."""
-    return Path(results) / "traces" / f"{shard}.{example}.safetensors"
+def path(results: Path, shard: str) -> Path:
+    """Where the traces of a shard's first examples lie."""
+    return Path(results) / "traces" / f"{shard}.safetensors"
 
 
-def write(results: Path, shard: str, example: int, found: ExampleRuns, prompt: Prompt) -> None:
-    """Write one example's trace.
+def collect(example: int, found: ExampleRuns) -> dict[str, Tensor]:
+    """One example's tensors, named `<example>/<what>`; empty where nothing was evicted.
 
-    `keys`, `values` [layers, K, n, d] of the context; `score.<setting>` [layers, K, n] float64; `queries`
+    `keys`, `values` [layers, K, n, d] of the context; `score.<setting>.<scorer>` [layers, K, n] float64; `queries`
     [layers, H, steps, d] of the full run's decode steps; `layers` the panel's layer numbers. pi follows from the
     score and the registered constants, and is not stored.
     """
     if found.panel is None:
-        return
-    layers = found.panel.layers
-    steps = min(len(found.full.tokens), found.context.window)
+        return {}
+    layers, context = found.panel.layers, found.context
+    steps = min(len(found.full.tokens), context.window)
     data = {
         "layers": torch.tensor(layers),
-        "keys": torch.stack([found.context.keys[i][0, :, : found.n] for i in layers]),
-        "values": torch.stack([found.context.values[i][0, :, : found.n] for i in layers]),
-        "queries": torch.stack(
-            [q[:, -steps:] for i in layers if (q := found.context.queries[i]) is not None]
-        ),
+        "keys": torch.stack([context.keys[i][0, :, : found.n] for i in layers]),
+        "values": torch.stack([context.values[i][0, :, : found.n] for i in layers]),
+        "queries": torch.stack([q[:, -steps:] for i in layers if (q := context.queries[i]) is not None]),
     }
-    data |= {f"score.{setting}": z[layers] for setting, z in found.scores.items()}
-    with replacing(path(results, shard, example)) as temporary:
-        save_file(
-            {name: value.contiguous() for name, value in data.items()}, temporary, {"prompt": prompt.sha256}
-        )
+    for setting, by_scorer in found.scores.items():
+        data |= {f"score.{setting}.{name}": z[layers] for name, z in by_scorer.items()}
+    return {f"{example}/{name}": value.contiguous().cpu() for name, value in data.items()}
+
+
+def write(results: Path, shard: str, traces: dict[str, Tensor]) -> None:
+    """Write a shard's traces as one safetensors file."""
+    with replacing(path(results, shard)) as temporary:
+        save_file(traces, temporary)
