@@ -24,7 +24,7 @@ SNAKEMAKE := $(BIN)/snakemake --cores $(CORES)
 SHOWN := .snakemake/verdicts-shown
 
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce smoke test test-fast lint format unlock verdicts clean clean-smoke distclean
+.PHONY: help env reproduce smoke test test-fast test-slurm lint format unlock verdicts clean clean-smoke distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,10 @@ test: env ## all tests, the smoke grid among them
 
 test-fast: env ## the tests that need neither the real model nor long
 	@$(BIN)/python -m pytest -m "not slow" $(PYTEST)
+
+test-slurm: env ## a real Slurm on this machine (installed with apt where possible): smoke grid, faults; 15 minutes
+	@$(BIN)/python tests/slurm/install.py
+	@$(BIN)/python -m pytest -o addopts="-ra --strict-markers --strict-config -n 2 --dist loadfile" $(PYTEST) tests/slurm
 
 lint: env ## style, types, workflow
 	@$(BIN)/ruff check .

@@ -7,34 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from kvcert.grid import shards
-
-# Measured with a 135M-parameter model in float32 on one thread; a larger model or a busy machine takes longer.
-PREFILL_PER_TOKEN = 0.0045
-STEP_FIXED = 0.12
-STEP_PER_ROW_TOKEN = 1.7e-5
-FORCED = 1.4 / 768
-LOAD = 6.0
+from kvcert.pace import AUTO, spec_seconds
 
 
-def seconds(spec: dict[str, Any]) -> float:
-    """Rough seconds of one shard on one thread of a processor."""
-    length, rows = spec["task"]["length"], len(spec["rows"]) * len(spec["settings"])
-    step = STEP_FIXED + STEP_PER_ROW_TOKEN * rows * length
-    example = (
-        PREFILL_PER_TOKEN * length
-        + spec["max_new_tokens"] * step
-        + (FORCED * length if spec["forced"] else 0)
-    )
-    return LOAD + len(spec["examples"]) * example
+def seconds(spec: dict[str, Any], run: dict[str, Any] | None = None) -> float:
+    """Rough seconds of one shard: by `run.throughput` where `run` states one, else on one thread of a processor."""
+    return spec_seconds(spec, run or {})
 
 
-def describe(spec: dict[str, Any]) -> str:
+def describe(spec: dict[str, Any], run: dict[str, Any] | None = None) -> str:
     """One line on a shard: examples, tokens, rows, rough time."""
     rows = len(spec["rows"])
     settings = " and ".join(spec["settings"])
     return (
         f"{len(spec['examples'])} examples of {spec['task']['length']} tokens, {rows} rows each, {settings}, "
-        f"about {spoken(seconds(spec))}"
+        f"about {spoken(seconds(spec, run))}"
     )
 
 
@@ -66,10 +53,9 @@ def plan(config: dict[str, Any], workers: int | None = None) -> str:
         f"  shards: {len(specs)}, done {len(specs) - len(open_specs)}, to run {len(open_specs)} → {results}/",
     ]
     if open_specs:
-        total = sum(map(seconds, open_specs)) / min(workers, len(open_specs))
-        lines.append(
-            f"  about {spoken(total)} with {workers} at a time (rough, for a 135M model on processors)"
-        )
+        total = sum(seconds(spec, run) for spec in open_specs) / min(workers, len(open_specs))
+        source = "rough, for a 135M model on processors" if run["throughput"] == AUTO else "by run.throughput"
+        lines.append(f"  about {spoken(total)} with {workers} at a time ({source})")
     lines.append("  then: integrity gate, seven claims, tables, figures")
     return "\n".join(lines)
 

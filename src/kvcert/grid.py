@@ -9,8 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 from kvcert.files import sha256_json
+from kvcert.pace import shard_size
 
 Spec = dict[str, Any]
+
+#: Version of the measurement. Raise it by one when a change to the measuring code (runner, cache, kernels, survey,
+#: policies, scorers, prompts, tasks) changes what is logged: every shard then has another specification, the gate refuses
+#: the old logs and the workflow repeats them. Version 1 is written by leaving the key out, so that logs made before the
+#: constant existed keep their hash.
+MEASURE = 1
+
+#: Keys of `study` that are part of a specification only where the configuration gives them.
+OPTIONAL = ("heads_every",)
 
 #: Policies whose selection depends on no importance score.
 SCORELESS = frozenset({"full", "random", "streaming"})
@@ -32,13 +42,16 @@ def expand_rows(study: dict[str, Any]) -> list[dict[str, Any]]:
 
 def shards(config: dict[str, Any]) -> list[Spec]:
     """One specification per shard, in a fixed order; everything a worker needs and nothing it does not."""
-    study, size = config["study"], config["run"]["shard_examples"]
+    study, rows = config["study"], expand_rows(config["study"])
     common = {
         key: study[key] for key in ("seed", "settings", "scorer", "forced", "max_new_tokens", "constants")
     }
+    common |= {key: study[key] for key in OPTIONAL if key in study}
+    common |= {"measure": MEASURE} if MEASURE > 1 else {}
     specs = []
     for model in study["models"]:
         for task in study["tasks"]:
+            size = shard_size(study, config["run"], model, task, len(rows))
             for part, start in enumerate(range(0, task["examples"], size)):
                 name = f"{model['name']}.{task['name']}.{task['length']}.{part}"
                 examples = list(range(start, min(start + size, task["examples"])))
@@ -49,7 +62,7 @@ def shards(config: dict[str, Any]) -> list[Spec]:
                         "model": model,
                         "task": task,
                         "examples": examples,
-                        "rows": expand_rows(study),
+                        "rows": [dict(row) for row in rows],
                     }
                 )
     return specs

@@ -61,6 +61,12 @@ def living(root: Path) -> list[int]:
 
 
 def _is_snakemake(command: list[str]) -> bool:
-    """True for `snakemake …`, `python …/snakemake …` and `python -m snakemake …`; not for `less Snakefile` or a worker."""
+    """True for `snakemake …`, `python …/snakemake …` and `python -m snakemake …`; not for `less Snakefile` or a worker.
+
+    A cluster's job is a Snakemake of its own (`--mode remote`, `--mode subprocess`) and holds no lock of the folder.
+    """
+    modes = {command[place + 1] for place, part in enumerate(command[:-1]) if part == "--mode"}
+    if modes & {"remote", "subprocess"}:
+        return False
     head = [Path(part).name for part in command[:2]]
     return "snakemake" in head or command[1:3] == ["-m", "snakemake"]

@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Optional keys whose absence means something by itself.
 NO_DEFAULT = {
     "study.rows[].scorer",
+    "study.heads_every",
     *(f"study.models[].{key}" for key in ("wheel", "wheel_sha256", "file", "hub", "revision", "path")),
 }
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from kvcert.errors import KvcertError
-from kvcert.unlock import clear_stale, living
+from kvcert.unlock import _is_snakemake, clear_stale, living
 
 
 def lock(root: Path) -> list[Path]:
@@ -59,3 +59,11 @@ def test_living_holder_is_respected(tmp_path: Path, name: str) -> None:
         time.sleep(0.05)
     clear_stale(place)
     assert not any(path.exists() for path in paths)
+
+
+def test_a_job_of_a_cluster_is_no_holder() -> None:
+    """A job's own Snakemake works in the folder too, on a one-machine cluster even on this host."""
+    master = ["python", "-m", "snakemake", "--cores", "all"]
+    assert _is_snakemake(master)
+    assert not _is_snakemake([*master, "--executor", "slurm-jobstep", "--mode", "remote"])
+    assert not _is_snakemake([*master, "--mode", "subprocess"])

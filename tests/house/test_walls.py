@@ -19,6 +19,8 @@ LIGHT_FILES = [
     "files.py",
     "errors.py",
     "estimate.py",
+    "pace.py",
+    "sizing.py",
     "unlock.py",
     "worklog.py",
 ]

@@ -38,3 +38,27 @@ def test_a_fault_is_raised_and_its_traceback_kept(tmp_path: Path) -> None:
     text = (tmp_path / "job.log").read_text()
     assert "Traceback" in text
     assert "ZeroDivisionError" in text
+
+
+def test_failed_attempts_are_kept(tmp_path: Path) -> None:
+    """The workflow deletes the log before each attempt; that of a failed one stays under another name."""
+    path = tmp_path / "job.log"
+    for attempt in (1, 2, 3):
+        path.unlink(missing_ok=True)
+        with pytest.raises(SystemExit), logged(path):
+            raise KvcertError(f"attempt {attempt}")
+    path.unlink()
+    with logged(path):
+        print("attempt 4")
+    texts = {file.name: file.read_text() for file in tmp_path.iterdir()}
+    failed = {f"job.log.{attempt}": f"kvcert: attempt {attempt}\n" for attempt in (1, 2, 3)}
+    assert texts == {"job.log": "attempt 4\n"} | failed
+
+
+def test_a_full_disk_does_not_hide_its_own_message(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """/dev/full refuses every byte: the console still gets the one line."""
+    with pytest.raises(SystemExit), logged(Path("/dev/full")):
+        raise KvcertError("no space left for x")
+    assert capsys.readouterr().err == "kvcert: no space left for x\n"

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from safetensors import SafetensorError
 from tests.tiny_grid import ROOT, save_tiny_model, tiny_config
 
 from kvcert.errors import KvcertError
@@ -22,7 +23,7 @@ from kvcert.files import canonical_json
 from kvcert.grid import expected_run_ids, shards
 from kvcert.logs import integrity
 from kvcert.logs.schema import TABLES
-from kvcert.runner import writer
+from kvcert.runner import trace, writer
 from kvcert.runner.shard import run_shard
 
 CLOCK = ["seconds_prefill", "seconds_decode"]
@@ -111,6 +112,27 @@ def test_the_same_shard_twice_is_bit_identical_and_not_repeated(finished, tmp_pa
     assert (tmp_path / "runs" / f"{spec['shard']}.parquet").stat().st_mtime_ns == before
 
 
+def test_logging_fewer_heads_changes_nothing_else(finished, tmp_path, tiny_folder, cache):
+    """`run.heads: panel` keeps the claims' heads; `study.heads_every` keeps every k-th step; the gate agrees to both."""
+    results, _ = finished
+    less = tiny_config(tiny_folder, tmp_path, cache, heads_every=3)
+    less["run"]["heads"] = "panel"
+    spec = shards(less)[0]
+    assert run_shard(spec, less["run"], progress=False)
+    integrity.check_shard(tmp_path, spec)
+    name = f"{spec['shard']}.parquet"
+    whole, thin = (
+        pq.read_table(folder / "heads" / name).to_pandas(strings_to_categorical=False)
+        for folder in (results, tmp_path)
+    )
+    kept = whole[whole.panel & (whole.step % 3 == 1)].reset_index(drop=True)
+    assert 0 < len(thin) < len(whole) / 2
+    assert (kept.run_id.astype(str) == thin.run_id.astype(str)).all()
+    pd.testing.assert_frame_equal(kept.drop(columns="run_id"), thin.drop(columns="run_id"), check_exact=True)
+    first, second = (pq.read_table(folder / "steps" / name) for folder in (results, tmp_path))
+    assert first.to_pylist() == second.to_pylist()
+
+
 def test_torch_and_cpu_backends_agree(finished, tmp_path, tiny_folder, cache):
     results, config = finished
     other = tiny_config(tiny_folder, tmp_path, cache)
@@ -168,6 +190,26 @@ def test_bad_cells_are_refused_before_anything_is_written(change, match, tmp_pat
     with pytest.raises(KvcertError, match=match):
         run_shard(shards(config)[0], config["run"], progress=False)
     assert everything(tmp_path) == []
+
+
+def test_no_space_left_for_a_trace(tmp_path, monkeypatch):
+    def full_disk(tensors, where):
+        Path(where).write_bytes(b"half")
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(trace, "save_file", full_disk)
+    with pytest.raises(KvcertError, match=r"no space left for .*traces"):
+        trace.write(tmp_path, "x", {})
+    assert everything(tmp_path) == []
+
+
+def test_a_file_system_without_locks_is_named(tmp_path, monkeypatch):
+    def refuse(*arguments, **options):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(writer, "FileLock", refuse)
+    with pytest.raises(KvcertError, match="refuses locks"), writer.sole_writer(tmp_path, "x"):
+        pass
 
 
 def test_no_space_left_is_one_line_and_leaves_nothing(finished, tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 # The measurement: one job per shard of (model × task × length).
 # A shard is run again when its specification changes or a file of it is missing, never for an edit elsewhere:
-# profiles/default leaves changed code out of the triggers, and a finished shard needs no model.
+# profiles/default leaves changed code out of the triggers, and a finished shard needs no model. A change to the measuring
+# code that changes numbers raises kvcert.grid.MEASURE, and with it every specification.
 # The traces of its first examples are kept for the exhibits.
 
 
@@ -18,16 +19,18 @@ rule cell:
         ENVIRONMENT
     threads: RUN["threads"]
     resources:
-        mem_mb=lambda wildcards, attempt: 4000 * attempt,
-        runtime=lambda wildcards, attempt: 120 * attempt,
+        **PLACE,
+        # Functions of model, length, examples and attempt: kvcert.sizing. A retry asks for more.
+        mem_mb=lambda wildcards, attempt: memory_mb(SPECS[wildcards.shard], RUN, attempt),
+        runtime=lambda wildcards, attempt: minutes(SPECS[wildcards.shard], RUN, attempt),
+        # --cores all would cap `threads` at the submit host's processors; this key it leaves alone.
         cpus_per_task=RUN["threads"],
-        gpu=1 if RUN["device"] != "cpu" else 0,
     params:
         # Canonical text: the order of keys in a YAML file means nothing, so it must not repeat a shard.
         spec=lambda wildcards: canonical_json(SPECS[wildcards.shard]),
         trace_examples=RUN["trace_examples"],
         # Words for the console. Derived from the input, hence no trigger: other words must not repeat a shard either.
-        what=lambda wildcards, input: describe(SPECS[wildcards.shard]),
+        what=lambda wildcards, input: describe(SPECS[wildcards.shard], RUN),
     message:
         "Shard {wildcards.shard}: {params.what}"
     script:

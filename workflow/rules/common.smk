@@ -1,5 +1,7 @@
 # What the other files share: the resolved configuration, its shards, and the names of the promised files.
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 from kvcert.config import resolve
@@ -10,6 +12,7 @@ from kvcert.files import canonical_json, sha256_json
 from kvcert.grid import shards
 from kvcert.paper.catalogue import FIGURE_SUFFIXES, FIGURES, TABLE_SUFFIXES, TABLES
 from kvcert.paper.cells import DONE, state
+from kvcert.sizing import memory_mb, minutes, partition
 
 try:
     config = resolve(config)
@@ -43,6 +46,8 @@ def sources(*packages):
 
 def model_of(wildcards):
     """The prepared models, asked for by shards that are not done: another model or a lost cache repeats no other shard."""
+    if wildcards.shard not in SPECS:
+        sys.exit(f"no shard {wildcards.shard} in this grid; `kvcert cells --shards` lists them")
     return [] if state(Path(RESULTS), SPECS[wildcards.shard]) == DONE else PREPARED
 
 
@@ -57,5 +62,37 @@ def finish():
     print(f"logs, claims and tables: {RESULTS}/   figures: {FOLDER}/")
 
 
+def stand_in_for_sacct():
+    """Without an accounting database the real sacct can only fail, and the Slurm executor would forget its jobs."""
+    if "SLURM_JOB_ID" in os.environ or shutil.which("sacct") is None:
+        return
+    try:
+        asked = subprocess.run(["sacct", "--noheader"], capture_output=True, text=True, timeout=20)
+    except subprocess.TimeoutExpired:
+        return  # there is a database, and it is busy
+    if "accounting storage is disabled" in asked.stderr.lower():
+        folder = os.path.join(workflow.basedir, "slurm", "noaccounting", "bin")
+        os.environ.update(PATH=os.pathsep.join([folder, os.getenv("PATH", os.defpath)]))
+
+
+stand_in_for_sacct()
+
+
+def place_of_cells():
+    """Where a shard's job goes, and its one GPU: `gpu` or `gres`, never both. Keys left out are the profile's."""
+    cluster, place = RUN["cluster"], {}
+    if RUN["device"] != "cpu":
+        place |= {"gres": cluster["gres"]} if cluster["gres"] else {"gpu": 1}
+    if cluster["account"]:
+        place["slurm_account"] = cluster["account"]
+    if cluster["partitions"]:
+        place["slurm_partition"] = lambda wildcards, attempt: partition(SPECS[wildcards.shard], RUN, attempt)
+    return place
+
+
+PLACE = place_of_cells()
+
+
 wildcard_constraints:
-    shard="|".join(map(re.escape, SPECS)),
+    # Model, task and length from the grid, any part: a list of all shards would make the graph quadratic in their number.
+    shard="(?:" + "|".join(sorted({re.escape(name.rsplit(".", 1)[0]) for name in SPECS})) + r")\.[0-9]+",

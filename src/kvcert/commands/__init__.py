@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from kvcert.commands import running, scoring, showing
+from kvcert.commands import caring, running, scoring, showing
 from kvcert.commands.command import Command
 
-COMMANDS: tuple[Command, ...] = (*running.COMMANDS, *scoring.COMMANDS, *showing.COMMANDS)
+COMMANDS: tuple[Command, ...] = (
+    *running.COMMANDS,
+    *caring.COMMANDS,
+    *scoring.COMMANDS,
+    *showing.COMMANDS,
+)
 
 __all__ = ["COMMANDS", "Command"]

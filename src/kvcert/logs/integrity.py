@@ -16,7 +16,7 @@ from kvcert.files import write_atomic
 from kvcert.grid import CERTIFIED, Spec, expected_run_ids, shards, spec_sha256
 from kvcert.logs.schema import TABLES
 
-MEND = "delete it and run snakemake again: only this shard is repeated"
+MEND = "`kvcert doctor --mend` sets it aside; snakemake then repeats only this shard"
 
 
 def check(results: Path, config: dict[str, Any]) -> dict[str, Any]:
@@ -58,9 +58,9 @@ def check_shard(results: Path, spec: Spec) -> dict[str, int]:
     steps = pq.read_table(files["steps"], columns=["run_id", "step"])
     _counted(files["steps"], wanted, steps)
     heads = pq.read_table(files["heads"], columns=["run_id", "step"])
-    _blocks(
-        files["heads"], {run["run_id"]: run["n_steps"] for run in runs if run["policy"] in CERTIFIED}, heads
-    )
+    every = spec.get("heads_every", 1)
+    logged = {run["run_id"]: -(-run["n_steps"] // every) for run in runs if run["policy"] in CERTIFIED}
+    _blocks(files["heads"], logged, heads)
     return {
         "runs": len(runs),
         "steps": steps.num_rows,
@@ -129,7 +129,7 @@ def _counted(path: Path, wanted: dict[str, int], table: pa.Table) -> None:
 
 
 def _blocks(path: Path, wanted: dict[str, int], table: pa.Table) -> None:
-    """Every certified run has the same number of pairs at each of its steps."""
+    """Every certified run has the same number of pairs at each of its logged steps."""
     ids = table["run_id"].combine_chunks()
     ids = ids.cast(pa.string()) if not pa.types.is_dictionary(ids.type) else ids.dictionary_decode()
     counts = {row["values"]: row["counts"] for row in pc.value_counts(ids).to_pylist()}

@@ -13,6 +13,7 @@ from rich.table import Table
 from kvcert.grid import Spec, expected_run_ids, shards, spec_sha256
 from kvcert.logs.schema import TABLES
 from kvcert.paper.console import plain_console
+from kvcert.sizing import log_bytes, memory_mb, minutes
 
 DONE, STALE, OPEN, DAMAGED = "done", "stale", "open", "damaged"
 
@@ -55,7 +56,16 @@ def summarise(results: Path, config: dict[str, Any]) -> list[dict[str, Any]]:
     for spec in shards(config):
         key = (spec["model"]["name"], spec["task"]["name"], spec["task"]["length"])
         cell = cells.setdefault(
-            key, {"total": 0, "runs": 0, "examples": 0, "done_examples": 0, "seconds": 0.0, "states": {}}
+            key,
+            {
+                "total": 0,
+                "runs": 0,
+                "examples": 0,
+                "done_examples": 0,
+                "tokens": 0,
+                "seconds": 0.0,
+                "states": {},
+            },
         )
         where = state(results, spec)
         cell["total"] += 1
@@ -65,6 +75,7 @@ def summarise(results: Path, config: dict[str, Any]) -> list[dict[str, Any]]:
         if where == DONE:
             cell["done_examples"] += len(spec["examples"])
             cell["seconds"] += seconds(results, spec)
+            cell["tokens"] += len(spec["examples"]) * spec["task"]["length"]
     for (model, _, _), cell in cells.items():
         same = [cell] if cell["done_examples"] else [other for key, other in cells.items() if key[0] == model]
         known = sum(other["done_examples"] for other in same)
@@ -114,6 +125,44 @@ def print_cells(results: Path, config: dict[str, Any], file: TextIO | None = Non
     console.print(table)
     jobs = "Times are seconds of one job; two jobs at a time halve what is left."
     console.print(jobs if done else "No shard is done yet, so there is no estimate of the time left.")
+    if spent > 0:
+        console.print(pace_line(rows))
+    console.print(job_line(config))
+    console.print(size_line(results, config))
+
+
+def size_line(results: Path, config: dict[str, Any]) -> str:
+    """Bytes of logs now and at the end, every answer at full length."""
+    totals: dict[str, float] = {}
+    for spec in shards(config):
+        for table, size in log_bytes(spec, config["run"]).items():
+            totals[table] = totals.get(table, 0.0) + size
+    folders = [Path(results) / table for table in totals]
+    now = sum(path.stat().st_size for folder in folders for path in folder.glob("*") if path.is_file())
+    parts = ", ".join(f"{table} {megabytes(size)}" for table, size in totals.items())
+    return (
+        f"Logs: {megabytes(now)} now, at most about {megabytes(sum(totals.values()))} in the end ({parts})."
+    )
+
+
+def megabytes(size: float) -> str:
+    """Bytes for people: `0.4 MB`, `120 MB`, `3.5 GB`."""
+    if size >= 1e9:
+        return f"{size / 1e9:.1f} GB"
+    return f"{size / 1e6:.0f} MB" if size >= 1e7 else f"{size / 1e6:.1f} MB"
+
+
+def job_line(config: dict[str, Any]) -> str:
+    """What the largest job asks of a cluster at its first attempt."""
+    run, specs = config["run"], shards(config)
+    memory, limit = (max(ask(spec, run) for spec in specs) for ask in (memory_mb, minutes))
+    return f"Jobs: {len(specs)}, each at most {memory:,} MB and {limit} min at its first attempt."
+
+
+def pace_line(rows: list[dict[str, Any]]) -> str:
+    """Prompt tokens per second that finished shards reached: the number for `run.throughput`."""
+    tokens, seconds_ = (sum(row[name] for row in rows) for name in ("tokens", "seconds"))
+    return f"Pace so far: {tokens / seconds_:.0f} prompt tokens per second and job (run.throughput)."
 
 
 def print_shards(results: Path, config: dict[str, Any], file: TextIO | None = None) -> None:

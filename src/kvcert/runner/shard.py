@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import sys
 import time
 from collections.abc import Callable
@@ -45,6 +47,8 @@ def run_shard(spec: Spec, run: dict[str, Any], progress: Report | bool = True) -
     report: Report = progress if callable(progress) else say if progress else lambda text: None
     results, name, digest = Path(run["results"]), spec["shard"], spec_sha256(spec)
     traced = trace.path(results, name) if run["trace_examples"] > 0 else None
+    job = os.environ.get("SLURM_JOB_ID")
+    report(f"{name}: host {platform.node()}, process {os.getpid()}" + (f", Slurm job {job}" if job else ""))
     with writer.sole_writer(results, name):
         if writer.already_written(results, name, digest) and (traced is None or traced.is_file()):
             report(f"{name}: already there, nothing to do")
@@ -82,7 +86,14 @@ def measure(
     tables = {
         "runs": runs_table(runs, spec["constants"]["signal_steps"]),
         "steps": steps_table(runs),
-        "heads": heads_table(runs, layers, model.n_heads, model.n_kv_heads),
+        "heads": heads_table(
+            runs,
+            layers,
+            model.n_heads,
+            model.n_kv_heads,
+            every=spec.get("heads_every", 1),
+            panel_only=run.get("heads") == "panel",
+        ),
     }
     return tables, traces
 

@@ -71,26 +71,40 @@ def _at(figures: dict[str, list[float]], name: str, step: int) -> float | None:
     return None if not values or math.isnan(values[step]) else values[step]
 
 
-def heads_table(runs: list[Run], layers: list[int], heads: int, kv_heads: int) -> pa.Table:
-    """`heads`: one row per certified run, step and (layer, query head) of the panel's layers."""
+def heads_table(
+    runs: list[Run],
+    layers: list[int],
+    heads: int,
+    kv_heads: int,
+    *,
+    every: int = 1,
+    panel_only: bool = False,
+) -> pa.Table:
+    """`heads`: one row per certified run, step and (layer, query head) of the panel's layers.
+
+    `every` keeps steps 1, 1 + every, …; `panel_only` keeps the first query head of each KV head (the registered panel).
+    """
     names = [
         name for name in HEADS.names if name not in {"run_id", "step", "layer", "head", "kv_head", "panel"}
     ]
     columns: dict[str, list[np.ndarray]] = {name: [] for name in names}
     ids, counts, steps = [], [], []
     per = heads // kv_heads
+    logged = np.arange(0, heads, per if panel_only else 1)
     for run in runs:
         if not run.certified or run.sizes is None:
             continue
         ids.append(run.fields["run_id"])
-        counts.append(len(run.trail.heads))
-        for step, record in enumerate(run.trail.heads):
+        kept = list(enumerate(run.trail.heads))[::every]
+        counts.append(len(kept))
+        for step, record in kept:
             steps.append(step + 1)
             for name in names:
-                columns[name].append((record[name] if name in record else run.sizes[name]).reshape(-1))
-    block = len(layers) * heads
-    layer = np.repeat(np.asarray(layers, np.int16), heads)
-    head = np.tile(np.arange(heads, dtype=np.int16), len(layers))
+                values = record[name] if name in record else run.sizes[name]
+                columns[name].append(values[:, logged].reshape(-1))
+    block = len(layers) * len(logged)
+    layer = np.repeat(np.asarray(layers, np.int16), len(logged))
+    head = np.tile(logged.astype(np.int16), len(layers))
     data: dict[str, Any] = {
         "run_id": pa.DictionaryArray.from_arrays(
             pa.array(np.repeat(np.arange(len(ids)), np.multiply(counts, block)), pa.int32()),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import save_file
 from torch import Tensor
 
+from kvcert.errors import KvcertError
 from kvcert.files import replacing
 from kvcert.runner.example import ExampleRuns
 
@@ -41,5 +44,13 @@ def collect(example: int, found: ExampleRuns) -> dict[str, Tensor]:
 
 def write(results: Path, shard: str, traces: dict[str, Tensor]) -> None:
     """Write a shard's traces as one safetensors file."""
-    with replacing(path(results, shard)) as temporary:
-        save_file(traces, temporary)
+    place = path(results, shard)
+    try:
+        with replacing(place) as temporary:
+            save_file(traces, temporary)
+    except (OSError, SafetensorError) as error:
+        if getattr(error, "errno", None) == errno.ENOSPC or "os error 28" in str(error):
+            raise KvcertError(
+                f"no space left for {place}: free some or move run.results to another disk"
+            ) from error
+        raise

@@ -29,7 +29,8 @@ def sole_writer(results: Path, shard: str, timeout: float = 3600.0) -> Iterator[
 
     Raises
     ------
-    KvcertError when another worker still writes this shard after `timeout` seconds.
+    KvcertError when another worker still writes this shard after `timeout` seconds, or when the file system of the
+    results cannot lock.
     """
     lock = Path(results) / "locks" / f"{shard}.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
@@ -38,6 +39,12 @@ def sole_writer(results: Path, shard: str, timeout: float = 3600.0) -> Iterator[
             yield
     except Timeout as error:
         raise KvcertError(f"shard {shard}: another worker holds {lock}; wait for it or end it") from error
+    except OSError as error:
+        if error.errno not in (errno.ENOLCK, errno.EOPNOTSUPP):
+            raise
+        raise KvcertError(
+            f"{lock.parent}: this file system refuses locks (flock); mount it with them or put run.results on another"
+        ) from error
 
 
 def already_written(results: Path, shard: str, spec_sha256: str) -> bool:
@@ -62,7 +69,7 @@ def write(results: Path, shard: str, spec_sha256: str, tables: dict[str, pa.Tabl
         path = paths(results, shard)[table]
         try:
             with replacing(path) as temporary:
-                pq.write_table(data, temporary, compression="zstd")
+                pq.write_table(data, temporary, compression="zstd", write_page_checksum=True)
         except OSError as error:
             if error.errno == errno.ENOSPC:
                 raise KvcertError(
