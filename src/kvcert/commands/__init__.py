@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from kvcert.commands import running, scoring, showing
+from kvcert.commands import auditing, reporting, running, scoring, showing
 from kvcert.commands.command import Command
 
-COMMANDS: tuple[Command, ...] = (*running.COMMANDS, *scoring.COMMANDS, *showing.COMMANDS)
+COMMANDS: tuple[Command, ...] = (
+    *running.COMMANDS,
+    *scoring.COMMANDS,
+    *showing.COMMANDS,
+    *auditing.COMMANDS,
+    *reporting.COMMANDS,
+)
 
 __all__ = ["COMMANDS", "Command"]
