@@ -24,7 +24,7 @@ SNAKEMAKE := $(BIN)/snakemake --cores $(CORES)
 SHOWN := .snakemake/verdicts-shown
 
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce smoke test test-fast lint format unlock verdicts clean clean-smoke distclean
+.PHONY: help env reproduce smoke test test-fast mutations lint format unlock verdicts clean clean-smoke distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ test: env ## all tests, the smoke grid among them
 
 test-fast: env ## the tests that need neither the real model nor long
 	@$(BIN)/python -m pytest -m "not slow" $(PYTEST)
+
+mutations: env ## break the kernels on purpose, 36 ways: every one must be caught
+	@$(BIN)/python tests/kernels/mutations.py
 
 lint: env ## style, types, workflow
 	@$(BIN)/ruff check .

@@ -114,7 +114,7 @@ def test_outside_the_project(
 
 def test_unknown_shard_suggests_names(capsys: pytest.CaptureFixture[str]) -> None:
     line = fails(capsys, "shard", "smollm2-135m.niah.768")
-    assert "smollm2-135m.niah.768.0" in line
+    assert "near: smollm2-135m.niah.768." in line
 
 
 def test_missing_pilot_overlay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -133,7 +133,7 @@ def test_unknown_names_list_the_known(command: str, name: str, capsys: pytest.Ca
 
 def test_overlays_before_and_after_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     small = tmp_path / "small.yaml"
-    small.write_text("run: {shard_examples: 30}\n")
+    small.write_text("run: {shard_examples: 48}\n")
     assert cli.main(["--config", "config/config.yaml", "cells", "--config", str(small), "--shards",
                      "--results", str(tmp_path)]) == 0  # fmt: skip
     lines = capsys.readouterr().out.splitlines()
