@@ -24,7 +24,7 @@ SNAKEMAKE := $(BIN)/snakemake --cores $(CORES)
 SHOWN := .snakemake/verdicts-shown
 
 .DEFAULT_GOAL := help
-.PHONY: help env reproduce smoke test test-fast test-slurm lint format unlock verdicts clean clean-smoke distclean
+.PHONY: help env reproduce smoke test test-fast test-slurm mutations lint format unlock verdicts clean clean-smoke distclean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,9 @@ test-fast: env ## the tests that need neither the real model nor long
 test-slurm: env ## a real Slurm on this machine (installed with apt where possible): smoke grid, faults; 15 minutes
 	@$(BIN)/python tests/slurm/install.py
 	@$(BIN)/python -m pytest -o addopts="-ra --strict-markers --strict-config -n 2 --dist loadfile" $(PYTEST) tests/slurm
+
+mutations: env ## break the kernels on purpose, 36 ways: every one must be caught
+	@$(BIN)/python tests/kernels/mutations.py
 
 lint: env ## style, types, workflow
 	@$(BIN)/ruff check .

@@ -4,6 +4,8 @@
 #   cells     one job per shard: prefill once, decode every policy, budget and draw, log every step
 #   claims    integrity gate, then C1..C7 against their kill conditions               (no torch)
 #   paper     tables and figures from the logs and the scores                         (no torch)
+#   report    one HTML page of all that, with every run in it                         (no torch)
+#   audit     audit_C1 .. audit_C7: the evidence of one claim; crate: the run as an RO-Crate  (on request, no torch)
 #
 # Other grids are overlays: `snakemake --cores all --configfile config/smoke.yaml`.
 import os
@@ -29,6 +31,8 @@ include: "workflow/rules/setup.smk"
 include: "workflow/rules/cells.smk"
 include: "workflow/rules/claims.smk"
 include: "workflow/rules/paper.smk"
+include: "workflow/rules/report.smk"
+include: "workflow/rules/audit.smk"
 
 
 rule all:
@@ -40,8 +44,9 @@ rule all:
         f"{RESULTS}/verdicts.csv",
         TABLE_FILES,
         FIGURE_FILES,
+        f"{RESULTS}/report/index.html",
     message:
-        "Seven verdicts, all tables and figures are there"
+        "Seven verdicts, all tables and figures and the report are there"
 
 
 onstart:

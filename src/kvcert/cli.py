@@ -22,6 +22,7 @@ from nothing to the verdicts:
   kvcert check                        refuse damaged, missing or short logs
   kvcert score                        score the seven claims
   kvcert tables && kvcert figures     write every table and figure
+  kvcert report                       one page with all of it, every run included
   kvcert verdicts                     the verdict table
 
 other grids and other folders:

@@ -52,14 +52,19 @@ def test_help_names_every_command_and_shows_examples(capsys: pytest.CaptureFixtu
         "freeze",
         "verify",
         "schema",
+        "publish",
+        "report",
+        "amend",
+        "register-export",
+        "audit",
+        "crate",
         "unlock",
         "doctor",
         "compact",
-        "publish",
     ]
     assert sorted(command.name for command in COMMANDS) == sorted(wanted)
     for name in wanted:
-        assert f"    {name} " in text
+        assert f"    {name} " in text or f"    {name}\n" in text
     assert "kvcert --results results/smoke verdicts" in text
 
 
@@ -81,7 +86,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("kvcert ")
 
 
-@pytest.mark.parametrize("command", ["verdicts", "tables", "figures", "check", "score"])
+@pytest.mark.parametrize("command", ["verdicts", "tables", "figures", "check", "score", "report"])
 def test_missing_results(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     line = fails(capsys, command, "--results", str(tmp_path / "nothing"))
     assert str(tmp_path / "nothing") in line

@@ -16,10 +16,12 @@ import pytest
 import yaml
 from project import ROOT, build, command, dry, environment, jobs, snakemake
 
-from kvcert import unlock
+from chromium import chromium
+from kvcert import audit, crate, unlock
 from kvcert.config import load
 from kvcert.grid import expected_run_ids, shards
 from kvcert.paper.catalogue import FIGURE_SUFFIXES, FIGURES, TABLE_SUFFIXES, TABLES
+from page_driver import reader
 
 pytestmark = pytest.mark.slow
 
@@ -53,13 +55,41 @@ def test_it_leaves_all_that_it_promises(done: Path) -> None:
         assert claim["registration"]["status"] == "exploratory"
     promised = [results / f"tables/{stem}{suffix}" for stem in TABLES for suffix in TABLE_SUFFIXES]
     promised += [figures / f"{stem}{suffix}" for stem in FIGURES for suffix in FIGURE_SUFFIXES]
+    promised.append(results / "report/index.html")
     assert all(path.stat().st_size > 100 for path in promised)
+
+
+def test_its_page_reads_well_in_a_browser(done: Path, tmp_path: Path) -> None:
+    with reader(chromium(), tmp_path) as window:
+        window.open(done / "results-smoke/report/index.html", 360, 740, prefers_color_scheme="dark")
+        assert window.js("document.querySelectorAll('.card').length") == 7
+        assert window.js("document.querySelectorAll('figure svg').length") == len(FIGURES)
+        assert "Exploratory" in window.js("document.querySelector('.banner').textContent")
+        assert window.js("document.documentElement.scrollWidth") <= 360
+        shown = {window.js("document.getElementById('answer').textContent")}
+        for task in window.js("[...document.getElementById('cell').options].map(o => o.value)"):
+            window.choose("cell", task)
+            assert window.js("document.querySelectorAll('#chart .mark.c').length") >= 1
+            shown.add(window.js("document.getElementById('answer').textContent"))
+        assert len(shown) > 1
+        assert window.complaints() == []
+        assert window.requests() == []
 
 
 def test_every_run_of_the_grid_is_logged_once(done: Path) -> None:
     for spec in shards(GRID):
         runs = pq.read_table(done / f"results-smoke/runs/{spec['shard']}.parquet", columns=["run_id"])
         assert sorted(runs["run_id"].to_pylist()) == sorted(expected_run_ids(spec))
+
+
+def test_its_evidence_and_its_crate_hold(done: Path) -> None:
+    finished = snakemake(done, "audit_C1", "audit_C6", "crate", *SMOKE)
+    assert finished.returncode == 0, finished.stdout[-3000:]
+    for claim in ("C1", "C6"):
+        manifest = audit.check(done / "results-smoke/audit" / claim)
+        assert manifest["registration"]["status"] == "exploratory"
+        assert "exploratory" in (done / f"results-smoke/audit/{claim}/verdict.md").read_text().split("\n")[0]
+    assert crate.problems(done / "results-smoke-crate") == []
 
 
 def test_a_second_call_has_nothing_to_do(done: Path) -> None:
@@ -70,8 +100,9 @@ def test_a_second_call_has_nothing_to_do(done: Path) -> None:
     ("file", "expected"),
     [
         ("src/kvcert/runner/shard.py", set()),
-        ("src/kvcert/paper/figures/verdicts.py", {"figures"}),
-        ("src/kvcert/claims/auc.py", {"score", "tables", "figures"}),
+        ("src/kvcert/report/assets/report.css", {"report"}),
+        ("src/kvcert/paper/figures/verdicts.py", {"figures", "report"}),
+        ("src/kvcert/claims/auc.py", {"score", "tables", "figures", "report"}),
     ],
 )
 def test_an_edit_repeats_only_what_it_concerns(done: Path, file: str, expected: set[str]) -> None:

@@ -11,10 +11,11 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "src" / "kvcert"
 HEAVY = {"torch", "transformers", "tokenizers", "safetensors", "snakemake", "kvpress", "lm_eval"}
-LIGHT_ROOMS = ["claims", "paper", "registry", "logs", "audit"]
+LIGHT_ROOMS = ["claims", "paper", "registry", "logs", "audit", "crate", "report"]
 LIGHT_FILES = [
     "config.py",
     "config_checks.py",
+    "document.py",
     "grid.py",
     "files.py",
     "errors.py",
@@ -95,6 +96,11 @@ def test_survey_imports_only_torch(path: Path) -> None:
 def test_kernels_import_nothing_above_survey(path: Path) -> None:
     assert rooms(path) <= {"survey", "kernels", "errors", "files"}
     assert not outside(path) & {"transformers", "snakemake"}
+
+
+def test_audit_shares_no_code_with_the_claims() -> None:
+    assert len(files("audit")) > 15
+    assert not [path for path in files("audit") if "claims" in rooms(path)]
 
 
 def test_nothing_imports_the_command_line() -> None:

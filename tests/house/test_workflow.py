@@ -19,7 +19,7 @@ def project(tmp_path: Path) -> Path:
 
 def test_default_grid(project: Path) -> None:
     output, specs = dry(project), shards(load(ROOT / "config/config.yaml"))
-    once = dict.fromkeys(("setup", "integrity", "score", "tables", "figures", "all"), 1)
+    once = dict.fromkeys(("setup", "integrity", "score", "tables", "figures", "report", "all"), 1)
     assert jobs(output) == once | {"cell": len(specs), "total": len(specs) + len(once)}
     assert f"shards: {len(specs)}, done 0, to run {len(specs)}" in output
     for spec in specs:

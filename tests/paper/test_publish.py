@@ -12,7 +12,9 @@ from kvcert.paper.publish import publish
 @pytest.fixture
 def finished(tmp_path):
     results, figures = tmp_path / "results", tmp_path / "figures"
-    files = [results / name for name in ("verdicts.csv", "integrity.json", "config.json")]
+    files = [
+        results / name for name in ("verdicts.csv", "integrity.json", "config.json", "report/index.html")
+    ]
     files += [results / "claims" / f"C{n}.json" for n in range(1, 8)]
     files += [results / "tables" / f"{stem}{end}" for stem in TABLES for end in TABLE_SUFFIXES]
     files += [figures / f"{stem}{end}" for stem in FIGURES for end in FIGURE_SUFFIXES]

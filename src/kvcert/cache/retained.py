@@ -43,7 +43,7 @@ class RetainedCache(HookCache):
         super().__init__(buffers(*shape, like=like), buffers(*shape, like=like), end=width)
         self.positions = order  # [layers, rows, heads, width]; meaningful from `begin` on
         self.begin = (width - count).to(torch.int32)  # [layers, rows, heads]
-        self.width, self.kept = width, count
+        self.width = width
         self.log_pi = torch.nn.functional.pad(log_pi.gather(-1, order), (0, room))
         head = torch.arange(heads, device=like.device)[:, None]
         for layer in range(layers):
@@ -62,24 +62,14 @@ class RetainedCache(HookCache):
         total = (weight[..., None, :] @ self.values[layer][:, :, : self.width].float())[..., 0, :]
         return total / weight.sum(-1, keepdim=True).clamp_min(1.0)
 
-    def rows(self, start: int, stop: int) -> RetainedCache:
-        """Rows [start, stop) as a cache of their own: same storage, own count of appended tokens."""
+    def take(self, index: slice | Tensor) -> RetainedCache:
+        """Some rows as a cache of their own: a slice shares the storage, a tensor of row numbers copies it."""
         part = object.__new__(RetainedCache)
         part.__dict__.update(self.__dict__)
-        part.keys = [x[start:stop] for x in self.keys]
-        part.values = [x[start:stop] for x in self.values]
-        part.begin, part.log_pi = self.begin[:, start:stop], self.log_pi[:, start:stop]
-        part.kept, part.positions = self.kept[:, start:stop], self.positions[:, start:stop]
-        part.centre = [x[start:stop] for x in self.centre]
-        return part
-
-    def pick(self, index: Tensor) -> RetainedCache:
-        """The rows of `index` as a cache with storage of its own (finished rows leave the batch)."""
-        part = self.rows(0, 0)
-        part.keys, part.values = [x[index] for x in self.keys], [x[index] for x in self.values]
-        part.begin, part.log_pi = self.begin[:, index], self.log_pi[:, index]
-        part.kept, part.positions = self.kept[:, index], self.positions[:, index]
-        part.centre = [x[index] for x in self.centre]
+        for name in ("keys", "values", "centre"):
+            setattr(part, name, [x[index] for x in getattr(self, name)])
+        for name in ("begin", "log_pi", "positions"):
+            setattr(part, name, getattr(self, name)[:, index])
         return part
 
     def append_from(self, context: ContextCache, start: int, stop: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvcert.commands import caring, running, scoring, showing
+from kvcert.commands import auditing, caring, reporting, running, scoring, showing
 from kvcert.commands.command import Command
 
 COMMANDS: tuple[Command, ...] = (
@@ -10,6 +10,8 @@ COMMANDS: tuple[Command, ...] = (
     *caring.COMMANDS,
     *scoring.COMMANDS,
     *showing.COMMANDS,
+    *auditing.COMMANDS,
+    *reporting.COMMANDS,
 )
 
 __all__ = ["COMMANDS", "Command"]

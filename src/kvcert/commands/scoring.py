@@ -52,8 +52,21 @@ def verify(args: argparse.Namespace, context: Context) -> None:
     """Check the frozen files against their hashes."""
     from kvcert import registry
 
-    registry.verify(context.root)
-    print("registration: every frozen file is unchanged")
+    registry.verify(context.root, strict=args.strict)
+    found = registry.registered(context.root)
+    print(f"registration {found.sha256}: every frozen file is unchanged")
+    if found.chain:
+        print(f"amendments: {len(found.chain)}, chain {found.head} holds")
+    for line in registry.code_notes(found):
+        print(f"note: {line}")
+
+
+def _verify_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="refuse too when task definitions or scoring code differ from the registered",
+    )
 
 
 def _score_options(parser: argparse.ArgumentParser) -> None:
@@ -66,5 +79,7 @@ COMMANDS = (
     Command("check", "refuse missing, damaged, short or doubled logs", check),
     Command("score", "score the seven claims against their kill conditions", score, _score_options),
     Command("freeze", "freeze claims, plan and grid: write preregistration/FROZEN.json", freeze),
-    Command("verify", "refuse when a frozen file has changed", verify),
+    Command(
+        "verify", "refuse when a frozen file or the chain of amendments has changed", verify, _verify_options
+    ),
 )

@@ -15,6 +15,7 @@ def tables(args: argparse.Namespace, context: Context) -> None:
     results = context.existing_results()
     from kvcert.paper.tables import write_all
 
+    _honest(results, context)
     for path in write_all(results, context.config, args.stems or None):
         print(path)
 
@@ -24,6 +25,7 @@ def figures(args: argparse.Namespace, context: Context) -> None:
     results = context.existing_results()
     from kvcert.paper.figures import draw_all
 
+    _honest(results, context)
     folder = Path(args.figures or context.config["run"]["figures"])
     for path in draw_all(results, folder, context.config, args.stems or None):
         print(path)
@@ -33,7 +35,16 @@ def verdicts(args: argparse.Namespace, context: Context) -> None:
     """Print the verdict table."""
     from kvcert.paper.console import print_verdicts
 
-    print_verdicts(context.existing_results())
+    results = context.existing_results()
+    _honest(results, context)
+    print_verdicts(results)
+
+
+def _honest(results: Path, context: Context) -> None:
+    """Refuse to show scores that call themselves registered and are not."""
+    from kvcert.registry.honest import require_honest
+
+    require_honest(results, context.root)
 
 
 def publish(args: argparse.Namespace, context: Context) -> None:

@@ -12,6 +12,9 @@ STRATA = ["name", "by", "measure", "value", "ci_low", "ci_high", "n_runs", "n_cl
 #: The part that the paper's number is about; the numbers of the other claims are about no single part.
 PAPER_PART = {"C1": "C1a", "C2": "parity", "C6": "pooled"}
 
+#: Printed on every table, figure and console of a grid that is not the frozen one.
+EXPLORATORY = "exploratory: not the registered study"
+
 
 def finite(value: Any) -> float | None:
     """A finite number, or None for null, text (`inf`) and not-a-number."""
@@ -45,6 +48,26 @@ def paper_number(claim: Claim, part: str) -> float | None:
     about = PAPER_PART.get(str(claim.get("claim")))
     same = about is not None and (part == about or part.startswith(f"{about} "))
     return finite(claim.get("paper_number")) if same else None
+
+
+def exploratory(claims: dict[str, Claim]) -> str | None:
+    """The warning that goes with every number of claims not scored as registered; None when all were, or none is scored."""
+    status = {str((claim.get("registration") or {}).get("status")) for claim in claims.values()}
+    return EXPLORATORY if status - {"registered"} else None
+
+
+def registration_lines(claims: dict[str, Claim]) -> list[str]:
+    """Under which registration the claims were scored: each hash once."""
+    lines = []
+    for claim in claims.values():
+        told = claim.get("registration") or {}
+        lines.append(
+            f"Registration: {told.get('status', 'unknown')}, {told.get('sha256') or 'nothing frozen'}"
+        )
+        chain = told.get("amendments") or {}
+        if chain.get("count"):
+            lines.append(f"Amendments: {chain['count']}, chain {chain['head']}")
+    return list(dict.fromkeys(lines))
 
 
 def paper_text(claim: Claim) -> str:

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from kvcert.errors import KvcertError
-from kvcert.paper.claims_json import paper_text
+from kvcert.paper.claims_json import exploratory, paper_text, registration_lines
 from kvcert.paper.logs import CLAIMS, read_claims
 
 #: Mark and colour of a verdict: told apart by the mark and the word, the colour only helps.
@@ -59,8 +59,13 @@ def plain_console(file: TextIO | None = None) -> Console:
 
 def verdict_table(claims: dict[str, dict[str, Any]]) -> Table:
     """The seven verdicts as a rich table of at most 100 columns."""
+    warning = exploratory(claims)
     table = Table(
-        title="Verdicts", title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
+        title=f"Verdicts ({warning})" if warning else "Verdicts",
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
     )
     for name in ("claim", "value", "95 % interval", "line", "runs", "verdict", "decisive", "paper"):
         right = name in ("value", "95 % interval", "line", "runs")
@@ -106,6 +111,7 @@ def print_verdicts(results: Path, file: TextIO | None = None) -> None:
     missing = [key for key in CLAIMS if key not in claims]
     if missing:
         console.print(f"Not scored: {', '.join(missing)}.")
-    status = {str((claim.get("registration") or {}).get("status", "unknown")) for claim in claims.values()}
     console.print("line: the registered line nearest to killing the claim. paper: = same verdict, ≠ another.")
-    console.print(f"Registration: {', '.join(sorted(status))}. Parts and strata: {results}/claims/C*.json")
+    for line in registration_lines(claims):
+        console.print(line)
+    console.print(f"Parts and strata: {results}/claims/C*.json")

@@ -78,7 +78,7 @@ class Logs:
     def runs(self) -> pd.DataFrame:
         """Every run, without its texts, and with the name of its `cell`."""
         skip = {"answer", "token_ids", "answers", "prompt_sha256"}
-        runs = _plain(read(self.results, "runs", [name for name in TABLES["runs"].names if name not in skip]))
+        runs = plain(read(self.results, "runs", [name for name in TABLES["runs"].names if name not in skip]))
         return runs.assign(cell=cell_labels(runs))
 
     @cached_property
@@ -111,7 +111,7 @@ def cell_labels(runs: pd.DataFrame) -> pd.Series:
     return runs["model"] + "/" + runs["task"] + "/" + runs["length"].astype(str)
 
 
-def _plain(frame: pd.DataFrame) -> pd.DataFrame:
+def plain(frame: pd.DataFrame) -> pd.DataFrame:
     """Categoricals to strings: group-bys then list only what is there."""
     categorical = [name for name in frame if isinstance(frame[name].dtype, pd.CategoricalDtype)]
     return frame.astype(dict.fromkeys(categorical, object))

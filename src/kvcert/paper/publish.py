@@ -9,7 +9,7 @@ from kvcert.errors import KvcertError
 from kvcert.files import write_atomic
 from kvcert.paper.catalogue import FIGURE_SUFFIXES, FIGURES, TABLE_SUFFIXES, TABLES
 
-SINGLE = ("verdicts.csv", "integrity.json", "config.json")
+SINGLE = ("verdicts.csv", "integrity.json", "config.json", "report/index.html")
 
 
 def publish(results: Path, figures: Path, out: Path, note: str = "") -> list[Path]:
@@ -51,6 +51,9 @@ def _page(results: Path, note: str) -> str:
 
     pictures = "\n\n".join(f"### {stem}\n\n![{stem}](figures/{stem}.png)" for stem in FIGURES)
     parts = ["# A finished run", note, "## Verdicts", table("verdicts"), "## What ran", table("summary")]
+    parts += [
+        "The whole run on one page, every answer included: `report/index.html` (open it from a checkout)."
+    ]
     parts += ["## Figures", "How to read them: [docs/figures.md](../figures.md).", pictures]
     parts += [
         "## Tables",

@@ -9,6 +9,7 @@ from typing import Any
 from kvcert.errors import KvcertError
 from kvcert.paper import table_coverage, table_logs, table_scores
 from kvcert.paper.catalogue import TABLE_CAPTIONS, TABLES
+from kvcert.paper.claims_json import exploratory
 from kvcert.paper.logs import Logs
 from kvcert.paper.render import Table, write
 
@@ -51,6 +52,9 @@ def write_all(
     """
     logs = Logs(Path(results), config)
     paths = []
+    warning = exploratory(logs.claims)
     for stem in stems or TABLES:
-        paths += write(build(logs, stem), Path(results) / "tables", stem, TABLE_CAPTIONS[stem])
+        table = build(logs, stem)
+        caption = f"{TABLE_CAPTIONS[stem]} {warning.capitalize()}." if warning else TABLE_CAPTIONS[stem]
+        paths += write(table, Path(results) / "tables", stem, caption)
     return paths

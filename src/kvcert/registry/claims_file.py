@@ -23,7 +23,11 @@ def load_claims(root: Path) -> dict[str, Any]:
     KvcertError
         When the file is missing, not YAML, or breaks the schema; the line names the key.
     """
-    path = Path(root) / CLAIMS
+    return read_claims_file(Path(root) / CLAIMS)
+
+
+def read_claims_file(path: Path) -> dict[str, Any]:
+    """The same from a file that lies elsewhere, as in an audit bundle."""
     try:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

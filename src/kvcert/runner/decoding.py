@@ -75,7 +75,7 @@ def decode_rows(
             break
         if 2 * len(left) <= len(active):
             index = torch.tensor(left, device=device)
-            cache, chosen = cache.pick(index), chosen[index]
+            cache, chosen = cache.take(index), chosen[index]
             panel = Panel(
                 panel.model, panel.context, panel.n, [panel.selections[row] for row in left], panel.constants
             )

@@ -143,7 +143,7 @@ def _run_rows(
     retained = RetainedCache(cache, chosen, size - 1 - n + limit, backend, constants["delta"])
     for setting in spec["settings"]:
         members = [i for i, row in enumerate(rows) if row.setting == setting]
-        part = retained.rows(members[0], members[-1] + 1)
+        part = retained.take(slice(members[0], members[-1] + 1))
         if size - 1 == n:
             continue
         if setting == "aware":
@@ -158,7 +158,7 @@ def _run_rows(
         panel = Panel(model, cache, n, chosen[start:stop], constants)
         for i, trail in zip(
             certified,
-            force_rows(model, retained.rows(start, stop), panel, last, position, full.tokens),
+            force_rows(model, retained.take(slice(start, stop)), panel, last, position, full.tokens),
             strict=True,
         ):
             rows[i].forced = trail

@@ -9,6 +9,7 @@ from typing import Any
 
 from kvcert.errors import KvcertError
 from kvcert.paper.catalogue import FIGURES
+from kvcert.paper.claims_json import exploratory
 from kvcert.paper.logs import Logs
 
 
@@ -26,7 +27,27 @@ def draw(results: Path | Logs, stem: str, figures: Path) -> list[Path]:
 
     logs = results if isinstance(results, Logs) else Logs(Path(results))
     with house_style():
-        return save(import_module(f"kvcert.paper.figures.{stem}").draw(logs), Path(figures), stem)
+        return save(_drawn(logs, stem), Path(figures), stem)
+
+
+def _drawn(logs: Logs, stem: str) -> Any:
+    """The figure; stamped where its claims were not scored as registered."""
+    from kvcert.paper.figures.style import stamp
+
+    figure, warning = import_module(f"kvcert.paper.figures.{stem}").draw(logs), exploratory(logs.claims)
+    if warning:
+        stamp(figure, warning)
+    return figure
+
+
+def svg(logs: Logs, stem: str) -> str:
+    """One figure as an SVG document, letters as outlines: for the report, not among the promised files."""
+    if stem not in FIGURES:
+        raise KvcertError(f"no figure {stem!r}; there are {', '.join(FIGURES)}")
+    from kvcert.paper.figures.style import house_style, svg_text
+
+    with house_style():
+        return svg_text(_drawn(logs, stem))
 
 
 def draw_all(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,6 +80,16 @@ def nothing(axes: Axes, reason: str) -> None:
     )  # fmt: skip
 
 
+def stamp(figure: Figure, text: str) -> None:
+    """A line of its own above everything: what this figure must not be taken for."""
+    height = figure.get_figheight()
+    strip = 0.16 / height
+    layout = figure.get_layout_engine()
+    if layout is not None:
+        layout.set(rect=(0, 0, 1, 1 - strip))  # type: ignore[call-arg]
+    figure.text(0.995, 1 - 0.02 / height, text, ha="right", va="top", fontsize=6.5, color=RED)
+
+
 def percent(value: float) -> str:
     """0.125 → `12.5 %`."""
     return f"{100 * value:g} %"
@@ -94,3 +105,11 @@ def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
             figure.savefig(temporary, format=suffix[1:], metadata=metadata)
         paths.append(path)
     return paths
+
+
+def svg_text(figure: Figure) -> str:
+    """The figure as an SVG document without a date and with the same ids every time."""
+    with matplotlib.rc_context({"svg.fonttype": "path", "svg.hashsalt": "kvcert", "savefig.dpi": 144}):
+        file = io.StringIO()
+        figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None})
+    return file.getvalue()
