@@ -55,7 +55,7 @@ def test_every_run_is_there_and_the_gate_agrees(finished):
 
 
 def test_signal_and_steps_follow_from_the_heads(finished):
-    """Recompute certificate, error and signal from the per-head log, the way METHOD defines them."""
+    """Recompute certificate, error and signal from the per-head log, the way docs/method.md defines them."""
     results, config = finished
     constants = config["study"]["constants"]
     heads = read(results, "heads").astype({"run_id": str})

@@ -14,7 +14,7 @@ def decode_reference(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """As `kvcert.kernels.decode`, all in float64: out [R, H, T, D] and stats [8, R, H, T].
 
-    Sources: METHOD.md section 2 (Hajek attention, variance estimator, range, radius, guarded radius).
+    Sources: docs/method.md (Hajek attention, variance estimator, range, radius, guarded radius).
     """
     rows, heads, steps, dim = q.shape
     per = heads // k.shape[1]

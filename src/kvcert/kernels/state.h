@@ -6,7 +6,7 @@
 //   q0 = sum (1-Pi_i) w_i^2   Q1 = sum (1-Pi_i) w_i^2 x_i      q2 = sum (1-Pi_i) w_i^2 |x_i|^2
 //   r  = max over sampled w_i |x_i|                            ms = max over sampled s_i
 // m is the exact running maximum of s, so the largest weight is 1/l. Moving m rescales l, o, r by a = exp(m - m')
-// and w2, q0, Q1, q2 by a^2. `finish` turns the sums into the certificate (METHOD.md section 2).
+// and w2, q0, Q1, q2 by a^2. `finish` turns the sums into the certificate (docs/method.md).
 #pragma once
 #if !defined(__CUDACC_RTC__)
 #include <cmath>

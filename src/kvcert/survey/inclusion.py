@@ -57,7 +57,7 @@ def capped_probabilities(z: Tensor, tail: Tensor, m: Tensor, epsilon: float) -> 
     Returns
     -------
     float64 [..., n]; 0 outside the tail. Where no more than m scores are positive those are kept for certain and the
-    remainder is uniform over the rest of the tail (METHOD, section 2; Sarndal, Swensson & Wretman 1992, section 3.6).
+    remainder is uniform over the rest of the tail (docs/method.md; Sarndal, Swensson & Wretman 1992, section 3.6).
     """
     z = torch.where(tail, z, 0.0).double()
     z = z / z.amax(-1, keepdim=True).clamp_min(1e-300)

@@ -19,7 +19,7 @@ def compose(log_pi: Tensor, conditional: Tensor, epsilon: float) -> tuple[Tensor
     Returns
     -------
     (log Pi', pi) with Pi' = Pi * pi >= min(epsilon, Pi). Horvitz-Thompson totals stay unbiased when the draws are
-    conditionally independent (METHOD, section 2; two-phase sampling, Sarndal et al. 1992, chapter 9).
+    conditionally independent (docs/method.md; two-phase sampling, Sarndal et al. 1992, chapter 9).
     """
     floor = (math.log(epsilon) - log_pi).clamp_max(0.0)
     log_conditional = conditional.log().maximum(floor)
