@@ -13,7 +13,6 @@ from kvcert.claims.draws import average_draws
 from kvcert.claims.frames import Study
 from kvcert.claims.labels import evicted_runs
 from kvcert.claims.outcome import Outcome, each, stratum
-from kvcert.claims.verdict import part
 
 NAMES = (
     "pooled",
@@ -58,8 +57,7 @@ def score(study: Study, claim: dict[str, Any], plan: Plan) -> Outcome:
         outcome.not_run.append("the certificate is constant")
     if outcome.not_run:
         return outcome
-    deciding = sum(line["role"] == "decides" for line in claim["lines"].values())
-    outcome.parts += [part(name, line, found, name, deciding) for name, line in claim["lines"].items()]
+    outcome.hold(claim, found)
     outcome.need("clusters", found.clusters, claim["minimum"]["clusters"])
     outcome.need("clusters with a failure", rows[fail]["cluster"].nunique(), claim["minimum"]["positives"])
     outcome.need("clusters with a success", rows[~fail]["cluster"].nunique(), claim["minimum"]["positives"])

@@ -12,7 +12,6 @@ from kvcert.claims.frames import UNIT, Study
 from kvcert.claims.gating import collected
 from kvcert.claims.labels import evicted_runs, weigh
 from kvcert.claims.outcome import Outcome, each, stratum
-from kvcert.claims.verdict import part
 
 NAMES = ("over_random", "over_confidence", "certificate", "random", "confidence", "oracle")
 
@@ -59,9 +58,7 @@ def score(study: Study, claim: dict[str, Any], plan: Plan) -> Outcome:
         outcome.not_run.append("the certificate is constant")
     if outcome.not_run:
         return outcome
-    outcome.parts += [
-        part(name, line, found, name, len(claim["lines"])) for name, line in claim["lines"].items()
-    ]
+    outcome.hold(claim, found)
     outcome.need("clusters", found.clusters, claim["minimum"]["clusters"])
     helped = rows[rows["raised"] > 0]["cluster"].nunique()
     outcome.need("clusters that a larger budget helps", helped, claim["minimum"]["positives"])

@@ -14,7 +14,6 @@ from kvcert.claims.draws import average_draws
 from kvcert.claims.frames import Study
 from kvcert.claims.labels import add_rivals, evicted_runs, weigh
 from kvcert.claims.outcome import Outcome, each, stratum
-from kvcert.claims.verdict import part
 
 #: Signal of every contender, by its name in the claim's JSON; larger means "more likely cache-induced".
 SIGNALS = {
@@ -132,9 +131,7 @@ def score(study: Study, claim: dict[str, Any], plan: Plan) -> Outcome:
         outcome.not_run.append("the certificate is constant")
     if outcome.not_run:
         return outcome
-    outcome.parts += [
-        part(name, line, found, name, len(claim["lines"])) for name, line in claim["lines"].items()
-    ]
+    outcome.hold(claim, found)
     power(rows, claim, outcome)
     for setting in [*primary, *claim["scope"].get("secondary_settings", [])]:
         some = every[every["setting"] == setting].reset_index(drop=True)

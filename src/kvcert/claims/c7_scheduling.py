@@ -13,7 +13,6 @@ from kvcert.claims.frames import Study
 from kvcert.claims.gating import collected
 from kvcert.claims.labels import evicted_runs
 from kvcert.claims.outcome import Outcome, each, stratum
-from kvcert.claims.verdict import part
 
 GATES = ("certificate", "random", "confidence", "oracle")
 NAMES = ("over_random", "over_confidence", *GATES, "points_over_random", "points_over_confidence")
@@ -67,9 +66,7 @@ def score(study: Study, claim: dict[str, Any], plan: Plan) -> Outcome:
         outcome.not_run.append("the certificate is constant")
     if outcome.not_run:
         return outcome
-    outcome.parts += [
-        part(name, line, found, name, len(claim["lines"])) for name, line in claim["lines"].items()
-    ]
+    outcome.hold(claim, found)
     outcome.need("clusters", found.clusters, claim["minimum"]["clusters"])
     helped = rows[rows["gain"] > 0]["cluster"].nunique()
     outcome.need("clusters that recomputation helps", helped, claim["minimum"]["positives"])

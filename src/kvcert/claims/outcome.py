@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from kvcert.claims.bootstrap import Estimates
-from kvcert.claims.verdict import Part, agreement, decide
+from kvcert.claims.verdict import Part, agreement, decide, part
 
 Stratum = dict[str, Any]
 
@@ -29,6 +29,12 @@ class Outcome:
     underpowered: list[str] = field(default_factory=list)
     not_run: list[str] = field(default_factory=list)
     redrawn: int = 0
+
+    def hold(self, claim: dict[str, Any], found: Estimates) -> None:
+        """Hold each of the claim's lines against the statistic of the same name."""
+        lines = claim["lines"]
+        deciding = sum(line["role"] == "decides" for line in lines.values())
+        self.parts += [part(name, line, found, name, deciding) for name, line in lines.items()]
 
     def need(self, what: str, have: float, least: float) -> None:
         """Note that the claim is underpowered when `have` is below the registered minimum."""

@@ -17,7 +17,7 @@ from kvcert.errors import KvcertError
 from kvcert.files import replacing, write_atomic
 from kvcert.grid import shards
 from kvcert.logs.integrity import check
-from kvcert.logs.schema import TABLES
+from kvcert.logs.schema import ROWS, SPEC, TABLES
 
 SHARDS = b"kvcert.shards"
 
@@ -36,7 +36,7 @@ def pack(results: Path, config: dict[str, Any], out: Path) -> dict[str, int]:
             for name in names:
                 data = pq.read_table(Path(results) / table / f"{name}.parquet")
                 own = data.schema.metadata or {}
-                entries.append([name, own[b"kvcert.spec"].decode(), data.num_rows])
+                entries.append([name, own[SPEC].decode(), data.num_rows])
                 if data.num_rows:
                     writer.write_table(data.cast(schema), row_group_size=data.num_rows)
             writer.add_key_value_metadata({SHARDS.decode(): json.dumps(entries)})
@@ -63,7 +63,7 @@ def unpack(packed: Path, results: Path) -> int:
             group += rows > 0
             if data.num_rows != rows:
                 raise KvcertError(f"{path}: shard {name} has {data.num_rows} rows, {rows} promised")
-            own = {b"kvcert.rows": str(rows).encode(), b"kvcert.spec": spec.encode()}
+            own = {ROWS: str(rows).encode(), SPEC: spec.encode()}
             with replacing(target) as temporary:
                 pq.write_table(
                     data.cast(TABLES[table]).replace_schema_metadata(own),

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from kvcert.errors import KvcertError
 from kvcert.grid import Spec, spec_sha256
 from kvcert.logs.integrity import check_shard
-from kvcert.logs.schema import TABLES
+from kvcert.logs.schema import SPEC, TABLES
 
 #: Seconds that a file may lie in the future before it counts as clock skew.
 SKEW = 120.0
@@ -55,8 +55,7 @@ def examine(results: Path, spec: Spec, *, traced: bool, deep: bool = False) -> F
         return Finding(MISSING, spec["shard"], reason)
     try:
         digests = {
-            (pq.read_metadata(path).metadata or {}).get(b"kvcert.spec", b"").decode()
-            for path in files[: len(TABLES)]
+            (pq.read_metadata(path).metadata or {}).get(SPEC, b"").decode() for path in files[: len(TABLES)]
         }
         if digests != {spec_sha256(spec)}:
             return Finding(STALE, spec["shard"], "written for another specification", tuple(wanted))

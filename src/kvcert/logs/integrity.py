@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from kvcert.errors import KvcertError
 from kvcert.files import write_atomic
 from kvcert.grid import CERTIFIED, Spec, expected_run_ids, shards, spec_sha256
-from kvcert.logs.schema import TABLES
+from kvcert.logs.schema import ROWS, SPEC, TABLES
 
 MEND = "`kvcert doctor --mend` sets it aside; snakemake then repeats only this shard"
 
@@ -89,10 +89,10 @@ def _whole(path: Path, schema: pa.Schema, spec: Spec) -> None:
     extra = metadata.metadata or {}
     if not found.equals(schema):
         raise KvcertError(f"{path}: columns differ from this version's schema: {MEND}")
-    if extra.get(b"kvcert.spec") != spec_sha256(spec).encode():
+    if extra.get(SPEC) != spec_sha256(spec).encode():
         raise KvcertError(f"{path}: written for another specification of shard {spec['shard']}: {MEND}")
-    if extra.get(b"kvcert.rows") != str(metadata.num_rows).encode():
-        raise KvcertError(f"{path}: {metadata.num_rows} rows, {extra.get(b'kvcert.rows')!r} promised: {MEND}")
+    if extra.get(ROWS) != str(metadata.num_rows).encode():
+        raise KvcertError(f"{path}: {metadata.num_rows} rows, {extra.get(ROWS)!r} promised: {MEND}")
 
 
 def _exactly(path: Path, spec: Spec, runs: list[dict[str, Any]]) -> None:

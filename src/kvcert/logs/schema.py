@@ -9,6 +9,9 @@ import pyarrow as pa
 
 S = pa.dictionary(pa.int32(), pa.string())
 
+#: Keys of a file's own metadata: its number of rows, and the SHA-256 of the specification that it was written for.
+ROWS, SPEC = b"kvcert.rows", b"kvcert.spec"
+
 
 def _schema(*columns: tuple[str, pa.DataType, bool, str]) -> pa.Schema:
     return pa.schema(

@@ -11,7 +11,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from kvcert.grid import Spec, expected_run_ids, shards, spec_sha256
-from kvcert.logs.schema import TABLES
+from kvcert.logs.schema import SPEC, TABLES
 from kvcert.paper.console import plain_console
 from kvcert.sizing import log_bytes, memory_mb, minutes
 
@@ -24,7 +24,7 @@ def state(results: Path, spec: Spec) -> str:
     if not all(path.is_file() for path in paths):
         return OPEN
     try:
-        hashes = {(pq.read_schema(path).metadata or {}).get(b"kvcert.spec", b"").decode() for path in paths}
+        hashes = {(pq.read_schema(path).metadata or {}).get(SPEC, b"").decode() for path in paths}
     except (pa.ArrowException, OSError):
         return DAMAGED
     return DONE if hashes == {spec_sha256(spec)} else STALE

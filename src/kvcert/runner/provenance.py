@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -21,6 +22,7 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
+@cache
 def versions() -> str:
     """Canonical JSON of package versions, Python and processor."""
     found: dict[str, str | None] = {}

@@ -13,9 +13,7 @@ from filelock import FileLock, Timeout
 
 from kvcert.errors import KvcertError
 from kvcert.files import replacing
-from kvcert.logs.schema import TABLES
-
-ROWS, SPEC = b"kvcert.rows", b"kvcert.spec"
+from kvcert.logs.schema import ROWS, SPEC, TABLES
 
 
 def paths(results: Path, shard: str) -> dict[str, Path]:

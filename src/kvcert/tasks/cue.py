@@ -8,7 +8,16 @@ from __future__ import annotations
 
 import re
 
+from kvcert.tasks.params import Param
 from kvcert.tasks.scoring import contains
+
+#: Parameters that every reading task takes.
+READING: dict[str, Param] = {
+    "answer_words": Param(3, "longest accepted answer, in words (the answer must fit the new tokens)", 1, 12),
+    "cue_words": Param(
+        3, "words of the text before the answer that begin the reply; 0: a fixed phrase", 0, 12
+    ),
+}
 
 #: The answer prefix when no cue is asked for.
 PLAIN = 'According to the text, the answer is "'

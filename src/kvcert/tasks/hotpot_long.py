@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from kvcert.sources import HOTPOTQA
 from kvcert.tasks import register, texts
 from kvcert.tasks.base import Draw, Example, Param, Room, Task
-from kvcert.tasks.cue import cue
+from kvcert.tasks.cue import READING, cue
 from kvcert.tasks.pack import paragraphs
 from kvcert.tasks.scoring import contains
 from kvcert.tasks.stream import Stream
@@ -22,12 +22,7 @@ class HotpotLong(Task):
     name = "hotpot_long"
     about = "two-hop HotpotQA question over its paragraphs and distractors"
     params: ClassVar[dict[str, Param]] = {
-        "answer_words": Param(
-            3, "longest accepted answer, in words (the answer must fit the new tokens)", 1, 12
-        ),
-        "cue_words": Param(
-            3, "words of the text before the answer that begin the reply; 0: a fixed phrase", 0, 12
-        ),
+        **READING,
         "distractors": Param(
             "other", "paragraphs of other questions, or this question's own", choices=("other", "own")
         ),

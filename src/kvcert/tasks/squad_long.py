@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from kvcert.sources import SQUAD
 from kvcert.tasks import register, texts
 from kvcert.tasks.base import Draw, Example, Param, Room, Task
-from kvcert.tasks.cue import cue
+from kvcert.tasks.cue import READING, cue
 from kvcert.tasks.pack import paragraphs
 from kvcert.tasks.scoring import contains
 from kvcert.tasks.stream import Stream
@@ -24,14 +24,7 @@ class SquadLong(Task):
 
     name = "squad_long"
     about = "SQuAD question over its paragraph and others"
-    params: ClassVar[dict[str, Param]] = {
-        "answer_words": Param(
-            3, "longest accepted answer, in words (the answer must fit the new tokens)", 1, 12
-        ),
-        "cue_words": Param(
-            3, "words of the text before the answer that begin the reply; 0: a fixed phrase", 0, 12
-        ),
-    }
+    params: ClassVar[dict[str, Param]] = READING
 
     def make(self, stream: Stream, room: Room, params: dict[str, Any], draw: Draw) -> Example | None:
         items = pool(draw.texts, params["answer_words"], params["cue_words"])
