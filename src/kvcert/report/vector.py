@@ -23,7 +23,7 @@ def inline(svg: str, prefix: str, label: str) -> str:
     Parameters
     ----------
     svg : the document as matplotlib wrote it.
-    prefix : put before every id and every reference to one; unique on the page.
+    prefix : what the drawing's numbered ids begin with; unique on the page.
     label : text alternative; the element gets the role `img`.
     """
     root = ET.fromstring(svg)
@@ -31,10 +31,14 @@ def inline(svg: str, prefix: str, label: str) -> str:
     for parent in root.iter():
         for child in [c for c in parent if _local(c.tag) in ("style", "metadata")]:
             parent.remove(child)
-    used = {name for element in root.iter() for name in _references(element)}
+    # Numbered as they are met: matplotlib makes some of its ids from memory addresses, and equal logs give equal pages.
+    used: dict[str, str] = {}
+    for element in root.iter():
+        for name in _references(element):
+            used.setdefault(name, f"{prefix}{len(used) + 1}")
     for element in root.iter():
         element.tag = _local(element.tag)
-        _rewrite(element, prefix, used)
+        _rewrite(element, used)
     for name in ("width", "height", "version"):
         root.attrib.pop(name, None)
     root.attrib |= _INHERITED | {"role": "img", "aria-label": label, "focusable": "false"}
@@ -54,7 +58,7 @@ def _references(element: ET.Element) -> list[str]:
     return names + [name for value in element.attrib.values() for name in _LINK.findall(value)]
 
 
-def _rewrite(element: ET.Element, prefix: str, used: set[str]) -> None:
+def _rewrite(element: ET.Element, used: dict[str, str]) -> None:
     for rule in element.attrib.pop("style", "").split(";"):
         name, colon, value = rule.partition(":")
         if colon:
@@ -63,12 +67,12 @@ def _rewrite(element: ET.Element, prefix: str, used: set[str]) -> None:
         element.set("href", element.attrib.pop(XLINK))
     own = element.attrib.pop("id", None)
     if own in used:
-        element.set("id", f"{prefix}{own}")
+        element.set("id", used[own])
     for key, value in element.attrib.items():
         if key == "href" and value.startswith("#"):
-            element.set(key, f"#{prefix}{value[1:]}")
+            element.set(key, f"#{used[value[1:]]}")
         elif "url(#" in value:
-            element.set(key, _LINK.sub(rf"url(#{prefix}\1)", value))
+            element.set(key, _LINK.sub(lambda found: f"url(#{used[found[1]]})", value))
         elif key in ("d", "x", "y"):
             element.set(
                 key, _NUMBER.sub(lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), value)
