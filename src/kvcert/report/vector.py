@@ -13,6 +13,8 @@ XLINK = "{http://www.w3.org/1999/xlink}href"
 PIXELS, NARROW = 1.75, 300.0  # pixels per point on the page; widest drawing of one column, in points
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 _LINK = re.compile(r"url\(#([^)]+)\)")
+#: Ids that matplotlib makes from a hash: of a marker, a clip path, an image.
+_HASHED = re.compile(r"[a-zA-Z]+[0-9a-f]{10}")
 #: Matplotlib sets these two in a style element, for everything in the drawing.
 _INHERITED = {"stroke-linejoin": "round", "stroke-linecap": "butt"}
 
@@ -23,7 +25,7 @@ def inline(svg: str, prefix: str, label: str) -> str:
     Parameters
     ----------
     svg : the document as matplotlib wrote it.
-    prefix : what the drawing's numbered ids begin with; unique on the page.
+    prefix : put before every id and every reference to one; unique on the page.
     label : text alternative; the element gets the role `img`.
     """
     root = ET.fromstring(svg)
@@ -31,11 +33,11 @@ def inline(svg: str, prefix: str, label: str) -> str:
     for parent in root.iter():
         for child in [c for c in parent if _local(c.tag) in ("style", "metadata")]:
             parent.remove(child)
-    # Numbered as they are met: matplotlib makes some of its ids from memory addresses, and equal logs give equal pages.
+    # Hashed ids are numbered as they are met: matplotlib hashes memory addresses too, and equal logs give equal pages.
     used: dict[str, str] = {}
     for element in root.iter():
         for name in _references(element):
-            used.setdefault(name, f"{prefix}{len(used) + 1}")
+            used.setdefault(name, f"{prefix}{len(used) + 1 if _HASHED.fullmatch(name) else name}")
     for element in root.iter():
         element.tag = _local(element.tag)
         _rewrite(element, used)
