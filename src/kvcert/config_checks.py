@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from kvcert.errors import KvcertError
+from kvcert.grid import PARAMS, label
 
 #: Policies that give the same selection at every draw.
 DETERMINISTIC = ("full", "topk", "streaming")
@@ -37,12 +38,25 @@ def check_known(config: dict[str, Any]) -> None:
         except KvcertError as error:
             raise KvcertError(f"config: study.tasks[{i}].params: {error}") from None
     for i, row in enumerate(study["rows"]):
-        if row.get("params"):
-            raise KvcertError(f"config: study.rows[{i}].params: policy {row['policy']} takes no parameters")
+        _check_params(f"config: study.rows[{i}].params", row)
     policies = [(f"rows[{i}].policy", row["policy"]) for i, row in enumerate(study["rows"])]
     _refuse_unknown(policies, _modules("policies"))
     scorers = [(f"rows[{i}].scorer", row["scorer"]) for i, row in enumerate(study["rows"]) if "scorer" in row]
     _refuse_unknown([("scorer", study["scorer"]), *scorers], _modules("scorers"))
+
+
+def _check_params(where: str, row: dict[str, Any]) -> None:
+    """A policy takes the parameters that `grid.PARAMS` lists for it, all of them, within their bounds."""
+    bounds, given = PARAMS.get(row["policy"], {}), row.get("params") or {}
+    known = f"{row['policy']} takes {', '.join(bounds) or 'no parameters'}"
+    if unknown := sorted(set(given) - set(bounds)):
+        raise KvcertError(f"{where}.{unknown[0]}: unknown; {known}")
+    for name, (low, high) in bounds.items():
+        value = given.get(name)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+            raise KvcertError(
+                f"{where}.{name}: must be a number from {low:g} to {high:g}, not {value!r}; {known}"
+            )
 
 
 def _modules(package: str) -> list[str]:
@@ -102,7 +116,7 @@ def _check_rows(study: dict[str, Any]) -> None:
                 f"config: study.rows[{index}].draws: {row['policy']} has no randomness; leave draws out"
             )
     expanded = [
-        (index, (row["policy"], budget, row.get("scorer", study["scorer"])))
+        (index, (label(row), budget, row.get("scorer", study["scorer"])))
         for index, row in enumerate(rows)
         for budget in row["budgets"]
     ]

@@ -26,26 +26,41 @@ OPTIONAL = ("heads_every",)
 SCORELESS = frozenset({"full", "random", "streaming"})
 #: Policies with known inclusion probabilities, hence a certificate.
 CERTIFIED = frozenset({"poisson"})
+#: Policies with parameters: name of each → smallest and largest value. All must be given: none has a default.
+PARAMS: dict[str, dict[str, tuple[float, float]]] = {}
 
 
 def expand_rows(study: dict[str, Any]) -> list[dict[str, Any]]:
-    """Every (policy, budget, draw) of the study, `full` first: `[{"policy", "budget", "draw", "scorer"}, ...]`."""
+    """Every (policy, budget, draw) of the study, `full` first: `[{"policy", "budget", "draw", "scorer"}, ...]`.
+
+    A policy with parameters has its row's `params` beside these.
+    """
     rows = []
     for entry in study["rows"]:
-        policy = entry["policy"]
+        policy, params = entry["policy"], entry.get("params")
         for budget in entry.get("budgets") or [1.0]:
             for draw in range(entry.get("draws", 1)):
                 scorer = "none" if policy in SCORELESS else entry.get("scorer") or study["scorer"]
-                rows.append({"policy": policy, "budget": float(budget), "draw": draw, "scorer": scorer})
+                row = {"policy": policy, "budget": float(budget), "draw": draw, "scorer": scorer}
+                rows.append(row | ({"params": dict(params)} if params else {}))
     return sorted(rows, key=lambda row: row["policy"] != "full")
+
+
+def label(row: dict[str, Any]) -> str:
+    """The policy as the logs name it, its parameters in brackets: `poisson`, `mixture[lam=0.3]`."""
+    inside = ",".join(f"{key}={value:g}" for key, value in sorted(row.get("params", {}).items()))
+    return row["policy"] + (f"[{inside}]" if inside else "")
+
+
+def certified(policy: str) -> bool:
+    """True when a policy, as the logs name it, has known inclusion probabilities."""
+    return policy.partition("[")[0] in CERTIFIED
 
 
 def shards(config: dict[str, Any]) -> list[Spec]:
     """One specification per shard, in a fixed order; everything a worker needs and nothing it does not."""
     study, rows = config["study"], expand_rows(config["study"])
-    common = {
-        key: study[key] for key in ("seed", "settings", "scorer", "forced", "max_new_tokens", "constants")
-    }
+    common = {key: study[key] for key in ("seed", "settings", "scorer", "forced", "constants")}
     common |= {key: study[key] for key in OPTIONAL if key in study}
     common |= {"measure": MEASURE} if MEASURE > 1 else {}
     specs = []
@@ -61,6 +76,7 @@ def shards(config: dict[str, Any]) -> list[Spec]:
                         "shard": name,
                         "model": model,
                         "task": task,
+                        "max_new_tokens": task.get("max_new_tokens", study["max_new_tokens"]),
                         "examples": examples,
                         "rows": [dict(row) for row in rows],
                     }
@@ -83,7 +99,7 @@ def run_id(spec: Spec, example: int, setting: str, row: dict[str, Any], regime: 
         example,
         setting,
         row["scorer"],
-        row["policy"],
+        label(row),
     )
     return "/".join(map(str, parts)) + f"/{row['budget']:g}/{row['draw']}/{regime}"
 

@@ -66,7 +66,10 @@ def shard_size(
         task["length"] / pace
         if pace is not None
         else example_seconds(
-            task["length"], rows * len(study["settings"]), study["max_new_tokens"], study["forced"]
+            task["length"],
+            rows * len(study["settings"]),
+            task.get("max_new_tokens", study["max_new_tokens"]),
+            study["forced"],
         )
     )
     most = max(1, math.floor((60.0 * run["job_minutes"] - LOAD) / each))

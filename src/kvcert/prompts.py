@@ -23,6 +23,10 @@ class Renderable(Protocol):
     def question(self) -> str: ...
     @property
     def answer_prefix(self) -> str: ...
+    @property
+    def joiner(self) -> str: ...
+    @property
+    def chat(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,10 @@ class Prompt:
 
 
 def message(example: Renderable) -> str:
-    """The user message: instruction, context and question, separated by blank lines."""
-    return "\n\n".join(part for part in (example.instruction, example.context, example.question) if part)
+    """The user message: instruction, context and question, with the example's joiner (a blank line) between them."""
+    return example.joiner.join(
+        part for part in (example.instruction, example.context, example.question) if part
+    )
 
 
 def render(
@@ -73,7 +79,9 @@ def render(
             raise KvcertError(
                 f"{where}: the text contains the special token {token}, which would change its structure"
             )
-    head, templated = apply_template(tokenizer, content)
+    head, templated = (
+        apply_template(tokenizer, content) if example.chat else (with_bos(tokenizer, content), False)
+    )
     start = head.rfind(example.question.strip())
     if start < 0:
         raise KvcertError(
@@ -107,10 +115,13 @@ def apply_template(tokenizer: Any, content: str) -> tuple[str, bool]:
         text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
     else:
         text = content + "\n"
+    return with_bos(tokenizer, text), templated
+
+
+def with_bos(tokenizer: Any, text: str) -> str:
+    """The text behind exactly one BOS, where the tokenizer has one."""
     bos = tokenizer.bos_token
-    if bos and not text.startswith(bos):
-        text = bos + text
-    return text, templated
+    return bos + text if bos and not text.startswith(bos) else text
 
 
 def check_bos(tokenizer: Any, ids: tuple[int, ...], where: str) -> None:

@@ -10,7 +10,7 @@ from kvcert.errors import KvcertError
 from kvcert.estimate import describe, plan
 from kvcert.files import canonical_json, sha256_json
 from kvcert.grid import shards
-from kvcert.paper.catalogue import FIGURE_SUFFIXES, FIGURES, TABLE_SUFFIXES, TABLES
+from kvcert.paper.catalogue import FIGURE_SUFFIXES, TABLE_SUFFIXES, TABLES, figures
 from kvcert.paper.cells import DONE, state
 from kvcert.sizing import memory_mb, minutes, partition
 
@@ -31,6 +31,7 @@ PREPARED = f"{CACHE}/prepared/{sha256_json(config['study']['models'])[:16]}.json
 LOG_FILES = [f"{RESULTS}/{table}/{shard}.parquet" for table in ("runs", "steps", "heads") for shard in SPECS]
 CLAIM_FILES = [f"{RESULTS}/claims/{claim}.json" for claim in CLAIMS]
 TABLE_FILES = [f"{RESULTS}/tables/{stem}{suffix}" for stem in TABLES for suffix in TABLE_SUFFIXES]
+FIGURES = figures(task["name"] for task in config["study"]["tasks"])
 FIGURE_FILES = [f"{FOLDER}/{stem}{suffix}" for stem in FIGURES for suffix in FIGURE_SUFFIXES]
 
 

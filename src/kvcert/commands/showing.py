@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kvcert.commands.command import Command, one_of
 from kvcert.commands.context import Context
-from kvcert.paper.catalogue import FIGURE_CAPTIONS, TABLE_CAPTIONS
+from kvcert.paper.catalogue import ALL_FIGURES, TABLE_CAPTIONS
 
 
 def tables(args: argparse.Namespace, context: Context) -> None:
@@ -87,7 +87,7 @@ def _table_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _figure_options(parser: argparse.ArgumentParser) -> None:
-    _stems(FIGURE_CAPTIONS, "figure", parser)
+    _stems(ALL_FIGURES, "figure", parser)
     parser.add_argument("--figures", metavar="DIR", help="folder to draw into (default: run.figures)")
 
 

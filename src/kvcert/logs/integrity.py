@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from kvcert.errors import KvcertError
 from kvcert.files import write_atomic
-from kvcert.grid import CERTIFIED, Spec, expected_run_ids, shards, spec_sha256
+from kvcert.grid import Spec, certified, expected_run_ids, shards, spec_sha256
 from kvcert.logs.schema import ROWS, SPEC, TABLES
 
 MEND = "`kvcert doctor --mend` sets it aside; snakemake then repeats only this shard"
@@ -59,7 +59,7 @@ def check_shard(results: Path, spec: Spec) -> dict[str, int]:
     _counted(files["steps"], wanted, steps)
     heads = pq.read_table(files["heads"], columns=["run_id", "step"])
     every = spec.get("heads_every", 1)
-    logged = {run["run_id"]: -(-run["n_steps"] // every) for run in runs if run["policy"] in CERTIFIED}
+    logged = {run["run_id"]: -(-run["n_steps"] // every) for run in runs if certified(run["policy"])}
     _blocks(files["heads"], logged, heads)
     return {
         "runs": len(runs),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 #: Stem of a table → one-line caption. Written as {results}/tables/{stem}.csv, .md and .tex.
 TABLE_CAPTIONS: dict[str, str] = {
     "verdicts": "The seven claims against their kill conditions, beside the paper's values.",
@@ -25,7 +27,36 @@ FIGURE_CAPTIONS: dict[str, str] = {
     "ess_coverage": "Coverage per head against the shadow's effective sample size, plain and guarded radius.",
 }
 
+#: The same for figures that only a grid with certain tasks gives rise to: stem → (how those tasks' names begin, caption).
+TASK_FIGURES: dict[str, tuple[str, str]] = {
+    "needle_heatmap": ("ruler_niah", "Task score by policy and budget on the needle grid of RULER."),
+    "agent_memory": (
+        "agent_memory",
+        "Agent memory: accuracy, certificate and true error by the number of turns that were compressed.",
+    ),
+}
+
+#: Exhibit → stem of its table and its figure; the module that draws it has the same name in lower case.
+EXHIBIT_STEMS: dict[str, str] = {
+    "X1": "X1_unidentifiability",
+    "X2": "X2_estimator",
+    "X3": "X3_assumption",
+    "X4": "X4_overhead",
+    "X5": "X5_merging",
+    "controls": "controls",
+    "ablations": "ablations",
+}
+
 TABLES: tuple[str, ...] = tuple(TABLE_CAPTIONS)
 FIGURES: tuple[str, ...] = tuple(FIGURE_CAPTIONS)
+#: Every figure that can be asked for by name.
+ALL_FIGURES: dict[str, str] = FIGURE_CAPTIONS | {stem: entry[1] for stem, entry in TASK_FIGURES.items()}
 TABLE_SUFFIXES: tuple[str, ...] = (".csv", ".md", ".tex")
 FIGURE_SUFFIXES: tuple[str, ...] = (".pdf", ".png")
+
+
+def figures(tasks: Iterable[str]) -> tuple[str, ...]:
+    """Stems of the figures that a grid with these tasks promises."""
+    names = tuple(tasks)
+    own = (stem for stem, (start, _) in TASK_FIGURES.items() if any(name.startswith(start) for name in names))
+    return (*FIGURES, *own)

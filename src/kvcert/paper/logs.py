@@ -81,6 +81,11 @@ class Logs:
         runs = plain(read(self.results, "runs", [name for name in TABLES["runs"].names if name not in skip]))
         return runs.assign(cell=cell_labels(runs))
 
+    @property
+    def tasks(self) -> list[str]:
+        """Names of the tasks that were run."""
+        return sorted(self.runs["task"].unique())
+
     @cached_property
     def free(self) -> pd.DataFrame:
         """Valid free-running runs: those with a score."""

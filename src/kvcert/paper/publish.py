@@ -7,7 +7,9 @@ from pathlib import Path
 
 from kvcert.errors import KvcertError
 from kvcert.files import write_atomic
-from kvcert.paper.catalogue import FIGURE_SUFFIXES, FIGURES, TABLE_SUFFIXES, TABLES
+from kvcert.paper.catalogue import FIGURE_SUFFIXES, TABLE_SUFFIXES, TABLES
+from kvcert.paper.catalogue import figures as promised
+from kvcert.paper.logs import Logs
 
 SINGLE = ("verdicts.csv", "integrity.json", "config.json", "report/index.html")
 
@@ -31,7 +33,7 @@ def publish(results: Path, figures: Path, out: Path, note: str = "") -> list[Pat
         pairs += [
             (results / "tables" / f"{stem}{end}", out / "tables" / f"{stem}{end}") for end in TABLE_SUFFIXES
         ]
-    for stem in FIGURES:
+    for stem in promised(Logs(results).tasks):
         pairs += [(figures / f"{stem}{end}", out / "figures" / f"{stem}{end}") for end in FIGURE_SUFFIXES]
     for source, _ in pairs:
         if not source.is_file():
@@ -49,7 +51,9 @@ def _page(results: Path, note: str) -> str:
     def table(stem: str) -> str:
         return (results / "tables" / f"{stem}.md").read_text().strip()
 
-    pictures = "\n\n".join(f"### {stem}\n\n![{stem}](figures/{stem}.png)" for stem in FIGURES)
+    pictures = "\n\n".join(
+        f"### {stem}\n\n![{stem}](figures/{stem}.png)" for stem in promised(Logs(results).tasks)
+    )
     parts = ["# A finished run", note, "## Verdicts", table("verdicts"), "## What ran", table("summary")]
     parts += [
         "The whole run on one page, every answer included: `report/index.html` (open it from a checkout)."

@@ -15,13 +15,13 @@ POLICIES: dict[str, type[Policy]] = {
 }
 
 
-def get(name: str) -> Policy:
-    """The policy called `name`; an unknown name is an error that lists the known ones."""
+def get(name: str, params: dict[str, float] | None = None) -> Policy:
+    """The policy called `name` with its parameters; an unknown name is an error that lists the known ones."""
     if name not in POLICIES:
         raise KvcertError(
             f"config: study.rows: unknown policy {name!r}; known: {', '.join(sorted(POLICIES))}"
         )
-    return POLICIES[name]()
+    return POLICIES[name](params or {})
 
 
 __all__ = ["POLICIES", "Policy", "Selection", "capacity_of", "get"]

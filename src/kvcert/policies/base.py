@@ -27,9 +27,12 @@ class Selection(NamedTuple):
 
 
 class Policy(ABC):
-    """One way to choose the retained tokens."""
+    """One way to choose the retained tokens. `params` are those of `kvcert.grid.PARAMS`, checked with the configuration."""
 
     name: ClassVar[str]
+
+    def __init__(self, params: dict[str, float] | None = None) -> None:
+        self.params = dict(params or {})
 
     @abstractmethod
     def select(self, z: Tensor, capacity: int, constants: dict[str, float], u32: Tensor) -> Selection:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from kvcert.paper.catalogue import FIGURE_CAPTIONS, FIGURES
+from kvcert.paper.catalogue import ALL_FIGURES, figures
 from kvcert.paper.figures import svg
 from kvcert.paper.logs import Logs
 from kvcert.report.vector import inline
@@ -35,10 +35,10 @@ def pictures(logs: Logs) -> list[Picture]:
         Picture(
             stem=stem,
             title=stem.replace("_", " ").capitalize(),
-            caption=FIGURE_CAPTIONS[stem],
+            caption=ALL_FIGURES[stem],
             # The drawing is ours, element by element; its texts went through an XML writer.
-            svg=Markup(inline(svg(logs, stem), f"{stem}-", FIGURE_CAPTIONS[stem])),
+            svg=Markup(inline(svg(logs, stem), f"{stem}-", ALL_FIGURES[stem])),
             table=NUMBERS.get(stem),
         )
-        for stem in FIGURES
+        for stem in figures(logs.tasks)
     ]

@@ -9,11 +9,14 @@ from kvcert.attention import forward
 from kvcert.cache.context import ContextCache
 from kvcert.cache.retained import RetainedCache
 from kvcert.models import LoadedModel
+from kvcert.runner.answer import ended
 from kvcert.runner.panel import Panel
 from kvcert.runner.record import Trail, distribution
 
 
-def decode_full(model: LoadedModel, cache: ContextCache, last: int, position: int, limit: int) -> Trail:
+def decode_full(
+    model: LoadedModel, cache: ContextCache, last: int, position: int, limit: int, stop: tuple[str, ...] = ()
+) -> Trail:
     """Greedy answer on the whole cache. `last` is the held-back prompt token at absolute `position`."""
     trail, token = Trail(), last
     device = cache.keys[0].device
@@ -24,7 +27,7 @@ def decode_full(model: LoadedModel, cache: ContextCache, last: int, position: in
             trail.broken = f"non-finite logits at step {step + 1}"
         token = int(tokens)
         trail.add(token, float(logp), float(entropy))
-        if token in model.stop_ids or trail.broken:
+        if trail.broken or ended(model, trail.tokens, stop):
             break
     return trail
 
@@ -49,6 +52,7 @@ def decode_rows(
     last: int,
     position: int,
     limit: int,
+    stop: tuple[str, ...] = (),
 ) -> list[Trail]:
     """Greedy answers of every row of `cache`, decoded together; finished rows leave once half the batch is done."""
     trails = [Trail() for _ in certified]
@@ -69,7 +73,7 @@ def decode_rows(
             trails[i].add(token, float(logp[row]), float(entropy[row]))
             if not bool(finite[row]):
                 trails[i].broken = f"non-finite logits at step {step + 1}"
-            done[i] = token in model.stop_ids or trails[i].broken is not None
+            done[i] = trails[i].broken is not None or ended(model, trails[i].tokens, stop)
         left = [row for row, i in enumerate(active) if not done[i]]
         if not left:
             break

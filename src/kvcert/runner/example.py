@@ -86,7 +86,9 @@ def select_rows(spec: Spec, model: LoadedModel, prompt: Prompt, scores: Scores) 
                 continue
             z = by_scorer.get(row["scorer"], by_scorer[spec["scorer"]])
             capacity = capacity_of(row["budget"], n, constants)
-            chosen = policies.get(row["policy"]).select(z, capacity, constants, draws[row["draw"]])
+            chosen = policies.get(row["policy"], row.get("params")).select(
+                z, capacity, constants, draws[row["draw"]]
+            )
             lost = float(((z * ~chosen.keep).sum(-1) / z.sum(-1).clamp_min(1e-300)).mean())
             rows.append(Row(setting, row, capacity, chosen, lost))
     first = next(iter(scores))
@@ -94,12 +96,19 @@ def select_rows(spec: Spec, model: LoadedModel, prompt: Prompt, scores: Scores) 
 
 
 def run_example(
-    spec: Spec, model: LoadedModel, prompt: Prompt, *, backend: str = "auto", implementation: str = "sdpa"
+    spec: Spec,
+    model: LoadedModel,
+    prompt: Prompt,
+    *,
+    backend: str = "auto",
+    implementation: str = "sdpa",
+    stop: tuple[str, ...] = (),
 ) -> ExampleRuns:
     """Prefill once, then every (setting, policy, budget, draw) of the shard, free-running and forced.
 
     The context is read first (its scores are those of the streaming setting), then the question on the full cache
-    (scores of the aware setting). The last prompt token is held back and decoded on the compressed cache.
+    (scores of the aware setting). The last prompt token is held back and decoded on the compressed cache. An answer ends
+    with an end token, or with one of the texts in `stop`.
     """
     started = time.perf_counter()
     device = next(model.model.parameters()).device
@@ -119,9 +128,9 @@ def run_example(
     prefilled = time.perf_counter()
 
     last, position = int(ids[0, -1]), size - 1
-    full = decode_full(model, cache, last, position, limit)
+    full = decode_full(model, cache, last, position, limit, stop)
     rows = select_rows(spec, model, prompt, scores)
-    panel = _run_rows(spec, model, cache, ids, n, rows, full, backend) if rows else None
+    panel = _run_rows(spec, model, cache, ids, n, rows, full, backend, stop) if rows else None
     finished = time.perf_counter()
     return ExampleRuns(n, full, rows, panel, scores, cache, prefilled - started, finished - prefilled)
 
@@ -135,6 +144,7 @@ def _run_rows(
     rows: list[Row],
     full: Trail,
     backend: str,
+    stop: tuple[str, ...],
 ) -> Panel:
     """Compress, read the question where the setting says so, force, decode; fills the rows' trails."""
     size, limit, constants = ids.shape[1], spec["max_new_tokens"], spec["constants"]
@@ -154,16 +164,16 @@ def _run_rows(
 
     certified = [i for i, row in enumerate(rows) if row.certified]
     if spec["forced"] and certified and full.broken is None:
-        start, stop = certified[0], certified[-1] + 1
-        panel = Panel(model, cache, n, chosen[start:stop], constants)
+        block = slice(certified[0], certified[-1] + 1)
+        panel = Panel(model, cache, n, chosen[block], constants)
         for i, trail in zip(
             certified,
-            force_rows(model, retained.take(slice(start, stop)), panel, last, position, full.tokens),
+            force_rows(model, retained.take(block), panel, last, position, full.tokens),
             strict=True,
         ):
             rows[i].forced = trail
     panel = Panel(model, cache, n, chosen, constants)
-    trails = decode_rows(model, retained, panel, [row.certified for row in rows], last, position, limit)
+    trails = decode_rows(model, retained, panel, [row.certified for row in rows], last, position, limit, stop)
     for row, trail in zip(rows, trails, strict=True):
         row.free = trail
     return panel

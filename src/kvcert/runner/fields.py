@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from kvcert.grid import Spec, run_id, spec_sha256
+from kvcert.grid import Spec, label, run_id, spec_sha256
 from kvcert.models import LoadedModel
 from kvcert.prompts import Prompt
 from kvcert.runner import provenance
+from kvcert.runner.answer import text
 from kvcert.runner.example import ExampleRuns, Row
 from kvcert.runner.record import Run, Trail
 from kvcert.tasks import Example, Task
@@ -58,11 +59,11 @@ def example_runs(
     def build(
         setting: str, row: dict[str, Any], regime: str, trail: Trail, kept: dict[str, Any], item: Row | None
     ) -> Run:
-        answer, score = _answer(model, trail), None
+        answer, score = text(model, trail.tokens, example.stop), None
         if regime == "free" and trail.broken is None:
             score = task.score(answer, example)
         fields = common | timing | size | kept
-        fields |= {name: row[name] for name in ("policy", "budget", "draw", "scorer")}
+        fields |= {"policy": label(row)} | {name: row[name] for name in ("budget", "draw", "scorer")}
         fields |= {
             "run_id": run_id(spec, example.index, setting, row, regime),
             "setting": setting,
@@ -104,11 +105,6 @@ def example_runs(
             if row.forced
         ]
     return runs
-
-
-def _answer(model: LoadedModel, trail: Trail) -> str:
-    ids = [token for token in trail.tokens if token not in model.stop_ids]
-    return str(model.tokenizer.decode(ids, skip_special_tokens=True))
 
 
 def _kept(row: Row, n: int, token_bytes: int) -> dict[str, Any]:

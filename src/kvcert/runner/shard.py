@@ -75,7 +75,14 @@ def measure(
     traces: dict[str, torch.Tensor] = {}
     layers, started = [0], time.monotonic()
     for done, (example, prompt) in enumerate(load_examples(spec, model, cache), 1):
-        found = run_example(spec, model, prompt, backend=backend, implementation=run["attn_implementation"])
+        found = run_example(
+            spec,
+            model,
+            prompt,
+            backend=backend,
+            implementation=run["attn_implementation"],
+            stop=example.stop,
+        )
         layers = found.panel.layers if found.panel else layers
         common = common_fields(spec, run, model, backend, prompt, example)
         runs += example_runs(spec, model, task, example, found, common)

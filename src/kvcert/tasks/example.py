@@ -22,6 +22,9 @@ class Example:
     """One item: the prompt's parts, the answers, and where the text comes from (attribution).
 
     `answers` are alternatives for question answering and all required for retrieval tasks; the task's `score` knows.
+    `joiner` stands between instruction, context and question; a benchmark with a template of its own has it empty.
+    `chat` is false where the benchmark prescribes plain text even for a chat model. An answer ends before the first of
+    the texts in `stop`.
     """
 
     index: int
@@ -31,6 +34,9 @@ class Example:
     answer_prefix: str
     answers: tuple[str, ...]
     source: str
+    joiner: str = "\n\n"
+    chat: bool = True
+    stop: tuple[str, ...] = ()
 
     @property
     def sha256(self) -> str:

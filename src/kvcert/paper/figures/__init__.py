@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from kvcert.errors import KvcertError
-from kvcert.paper.catalogue import FIGURES
+from kvcert.paper.catalogue import ALL_FIGURES
+from kvcert.paper.catalogue import figures as promised
 from kvcert.paper.claims_json import exploratory
 from kvcert.paper.logs import Logs
 
@@ -21,8 +22,8 @@ def draw(results: Path | Logs, stem: str, figures: Path) -> list[Path]:
     KvcertError
         When there is no such figure, or a Parquet file or a claim's JSON cannot be read.
     """
-    if stem not in FIGURES:
-        raise KvcertError(f"no figure {stem!r}; there are {', '.join(FIGURES)}")
+    if stem not in ALL_FIGURES:
+        raise KvcertError(f"no figure {stem!r}; there are {', '.join(ALL_FIGURES)}")
     from kvcert.paper.figures.style import house_style, save
 
     logs = results if isinstance(results, Logs) else Logs(Path(results))
@@ -42,8 +43,8 @@ def _drawn(logs: Logs, stem: str) -> Any:
 
 def svg(logs: Logs, stem: str) -> str:
     """One figure as an SVG document, letters as outlines: for the report, not among the promised files."""
-    if stem not in FIGURES:
-        raise KvcertError(f"no figure {stem!r}; there are {', '.join(FIGURES)}")
+    if stem not in ALL_FIGURES:
+        raise KvcertError(f"no figure {stem!r}; there are {', '.join(ALL_FIGURES)}")
     from kvcert.paper.figures.style import house_style, svg_text
 
     with house_style():
@@ -53,7 +54,7 @@ def svg(logs: Logs, stem: str) -> str:
 def draw_all(
     results: Path, figures: Path, config: dict[str, Any] | None = None, stems: Sequence[str] | None = None
 ) -> list[Path]:
-    """Draw every figure of the catalogue, or those named; the logs are read once.
+    """Draw every figure that the grid's tasks promise, or those named; the logs are read once.
 
     Parameters
     ----------
@@ -66,6 +67,6 @@ def draw_all(
     """
     logs = Logs(Path(results), config)
     paths = []
-    for stem in stems or FIGURES:
+    for stem in stems or promised(logs.tasks):
         paths += draw(logs, stem, figures)
     return paths
