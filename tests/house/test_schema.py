@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 NO_DEFAULT = {
     "study.rows[].scorer",
     "study.heads_every",
+    "study.tasks[].max_new_tokens",
     *(f"study.models[].{key}" for key in ("wheel", "wheel_sha256", "file", "hub", "revision", "path")),
 }
 
