@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from kvcert.errors import KvcertError
@@ -59,14 +60,17 @@ def check_layers(name: str, config: Any) -> None:
         )
 
 
-def check_greedy(name: str, generation: Any) -> None:
-    """Refuse generation settings under which the model's own greedy answer is not the arg max of its logits."""
+def check_greedy(name: str, generation: Any, ignored: Collection[str] = ()) -> None:
+    """Refuse generation settings under which the model's own greedy answer is not the arg max of its logits.
+
+    `ignored` are settings that the configuration leaves aside on purpose (`study.models[].ignore_generation`).
+    """
     for key, neutral in _NEUTRAL.items():
         value = getattr(generation, key, None)
-        if value not in neutral:
+        if value not in neutral and key not in ignored:
             raise KvcertError(
                 f"model {name}: generation_config sets {key}={value}, which changes greedy decoding; "
-                "use a local copy (path) without it"
+                f"name it in study.models[].ignore_generation to leave it aside, or use a local copy (path) without it"
             )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -72,13 +73,17 @@ def load(
         reason = str(error).strip().splitlines()[0]
         raise KvcertError(f"model {name}: cannot be loaded from {where} ({reason[:160]})") from None
     model.to(device)
-    return wrap(model, tokenizer, name=name, revision=revision)
+    return wrap(
+        model, tokenizer, name=name, revision=revision, ignored=model_spec.get("ignore_generation", ())
+    )
 
 
-def wrap(model: Any, tokenizer: Any, *, name: str, revision: str) -> LoadedModel:
+def wrap(
+    model: Any, tokenizer: Any, *, name: str, revision: str, ignored: Collection[str] = ()
+) -> LoadedModel:
     """Check a transformers model and describe it; shared by `load` and by tests with random weights."""
     check_layers(name, model.config)
-    check_greedy(name, model.generation_config)
+    check_greedy(name, model.generation_config, ignored)
     model.eval().requires_grad_(False)
     config = model.config
     heads = int(config.num_attention_heads)

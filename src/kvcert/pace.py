@@ -41,13 +41,19 @@ def stated(run: dict[str, Any], model: str) -> float | None:
 
 def spec_seconds(spec: dict[str, Any], run: dict[str, Any]) -> float:
     """Seconds that a shard should take: from the stated throughput where there is one, else from the reference."""
-    length, pace = spec["task"]["length"], stated(run, spec["model"]["name"])
-    if pace is not None:
-        return LOAD + len(spec["examples"]) * length / pace
     rows = len(spec["rows"]) * len(spec["settings"])
-    return LOAD + len(spec["examples"]) * example_seconds(
-        length, rows, spec["max_new_tokens"], spec["forced"]
+    length, steps = spec["task"]["length"], spec["max_new_tokens"]
+    return LOAD + len(spec["examples"]) * _each(
+        run, spec["model"]["name"], length, rows, steps, spec["forced"]
     )
+
+
+def _each(run: dict[str, Any], model: str, length: int, rows: int, steps: int, forced: bool) -> float:
+    """Seconds of one example with an answer of `steps` tokens."""
+    pace = stated(run, model)
+    if pace is not None:
+        return length / pace + steps * float(run.get("step_seconds", 0.0))
+    return example_seconds(length, rows, steps, forced)
 
 
 def shard_size(
@@ -61,16 +67,8 @@ def shard_size(
     size = run["shard_examples"]
     if size != AUTO:
         return int(size)
-    pace = stated(run, model["name"])
-    each = (
-        task["length"] / pace
-        if pace is not None
-        else example_seconds(
-            task["length"],
-            rows * len(study["settings"]),
-            task.get("max_new_tokens", study["max_new_tokens"]),
-            study["forced"],
-        )
-    )
+    steps = task.get("max_new_tokens", study["max_new_tokens"])
+    all_rows = rows * len(study["settings"])
+    each = _each(run, model["name"], task["length"], all_rows, steps, study["forced"])
     most = max(1, math.floor((60.0 * run["job_minutes"] - LOAD) / each))
     return math.ceil(task["examples"] / math.ceil(task["examples"] / most))

@@ -17,7 +17,10 @@ NO_DEFAULT = {
     "study.rows[].scorer",
     "study.heads_every",
     "study.tasks[].max_new_tokens",
-    *(f"study.models[].{key}" for key in ("wheel", "wheel_sha256", "file", "hub", "revision", "path")),
+    *(
+        f"study.models[].{key}"
+        for key in ("wheel", "wheel_sha256", "file", "hub", "revision", "path", "ignore_generation")
+    ),
 }
 
 

@@ -68,6 +68,14 @@ def test_sampling_settings_do_not_matter() -> None:
     check_greedy("m", tf.GenerationConfig(do_sample=True, temperature=0.6, top_p=0.9))
 
 
+def test_a_penalty_is_left_aside_only_by_name() -> None:
+    generation = tf.GenerationConfig(repetition_penalty=1.05, num_beams=4)
+    with pytest.raises(KvcertError, match=r"repetition_penalty=1\.05.*ignore_generation"):
+        check_greedy("m", generation)
+    with pytest.raises(KvcertError, match="num_beams=4"):
+        check_greedy("m", generation, ["repetition_penalty"])
+
+
 @pytest.mark.parametrize(
     ("spec", "message"),
     [

@@ -12,6 +12,7 @@ import pytest
 from kinds import small
 
 from kvcert.grid import shards
+from kvcert.pace import spec_seconds
 from kvcert.paper.cells import duration, print_cells, print_shards, summarise
 from kvcert.paper.console import interval, number, print_verdicts
 from synthetic import write_logs
@@ -90,9 +91,30 @@ def test_cells_count_done_stale_and_damaged_shards(base_config: dict[str, Any], 
     assert out.getvalue().splitlines()[0] == f"open\t{names[0]}"
 
 
-def test_cells_without_results_have_no_estimate(base_config: dict[str, Any], tmp_path: Path) -> None:
-    rows = summarise(tmp_path, small(base_config))
-    assert [row["left"] for row in rows] == [None, None]
+def test_cells_without_results_are_estimated_as_the_graph_is_sized(
+    base_config: dict[str, Any], tmp_path: Path
+) -> None:
+    config = small(base_config)
+    rows = summarise(tmp_path, config)
+    guess = sum(spec_seconds(spec, config["run"]) for spec in shards(config))
+    assert sum(row["left"] for row in rows) == pytest.approx(guess)
     out = io.StringIO()
-    print_cells(tmp_path, small(base_config), out)
-    assert "no estimate" in out.getvalue()
+    print_cells(tmp_path, config, out)
+    assert "estimated roughly, for a 135M model" in out.getvalue()
+    assert "GPU-hours" not in out.getvalue()
+
+
+def test_cells_of_a_gpu_grid_tell_tokens_and_hours(base_config: dict[str, Any], tmp_path: Path) -> None:
+    config = small(base_config)
+    config["run"] |= {"device": "cuda", "throughput": 768.0, "step_seconds": 2.0}
+    steps, examples = config["study"]["max_new_tokens"], sum(len(spec["examples"]) for spec in shards(config))
+    rows = summarise(tmp_path, config)
+    assert sum(row["left"] for row in rows) == pytest.approx(
+        examples * (1 + 2 * steps) + 6 * len(shards(config))
+    )
+    config["run"]["throughput"] = 768.0 / 36000
+    out = io.StringIO()
+    print_cells(tmp_path, config, out)
+    assert f"GPU-hours: about {10 * examples};" in out.getvalue()
+    assert f"{768 * examples:,} of prompts" in out.getvalue()
+    assert "run.throughput" in out.getvalue()

@@ -12,8 +12,9 @@ from rich.table import Table
 
 from kvcert.grid import Spec, expected_run_ids, shards, spec_sha256
 from kvcert.logs.schema import SPEC, TABLES
+from kvcert.pace import spec_seconds
+from kvcert.paper.cells_lines import gpu_line, job_line, pace_line, size_line, source, token_line
 from kvcert.paper.console import plain_console
-from kvcert.sizing import log_bytes, memory_mb, minutes
 
 DONE, STALE, OPEN, DAMAGED = "done", "stale", "open", "damaged"
 
@@ -48,9 +49,10 @@ def duration(value: float | None) -> str:
 
 
 def summarise(results: Path, config: dict[str, Any]) -> list[dict[str, Any]]:
-    """One entry per (model, task, length): shards, runs, states, seconds per example and seconds left.
+    """One entry per (model, task, length): shards, runs, states, tokens, seconds spent and seconds left.
 
-    The time left is estimated from the cell's own finished shards, else from all finished shards of the model.
+    The time left is estimated from the cell's own finished shards, else from all finished shards of the model, else as
+    the graph is sized (`kvcert.pace`).
     """
     cells: dict[tuple[str, str, int], dict[str, Any]] = {}
     for spec in shards(config):
@@ -63,25 +65,33 @@ def summarise(results: Path, config: dict[str, Any]) -> list[dict[str, Any]]:
                 "examples": 0,
                 "done_examples": 0,
                 "tokens": 0,
+                "prompt_tokens": 0,
+                "new_tokens": 0,
+                "guess": 0.0,
                 "seconds": 0.0,
                 "states": {},
             },
         )
         where = state(results, spec)
         cell["total"] += 1
-        cell["runs"] += len(expected_run_ids(spec))
+        runs = len(expected_run_ids(spec))
+        cell["runs"] += runs
+        cell["prompt_tokens"] += len(spec["examples"]) * spec["task"]["length"]
+        cell["new_tokens"] += runs * spec["max_new_tokens"]
         cell["examples"] += len(spec["examples"])
         cell["states"][where] = cell["states"].get(where, 0) + 1
         if where == DONE:
             cell["done_examples"] += len(spec["examples"])
             cell["seconds"] += seconds(results, spec)
             cell["tokens"] += len(spec["examples"]) * spec["task"]["length"]
+        else:
+            cell["guess"] += spec_seconds(spec, config["run"])
     for (model, _, _), cell in cells.items():
         same = [cell] if cell["done_examples"] else [other for key, other in cells.items() if key[0] == model]
         known = sum(other["done_examples"] for other in same)
         pace = sum(other["seconds"] for other in same) / known if known else None
         left = cell["examples"] - cell["done_examples"]
-        cell["left"] = 0.0 if left == 0 else None if pace is None else pace * left
+        cell["left"] = cell["guess"] if left and pace is None else (pace or 0.0) * left
     return [{"model": key[0], "task": key[1], "length": key[2], **cell} for key, cell in cells.items()]
 
 
@@ -95,74 +105,45 @@ def print_cells(results: Path, config: dict[str, Any], file: TextIO | None = Non
         pad_edge=False,
         show_footer=True,
     )
-    lefts = [row["left"] for row in rows]
-    total = None if any(left is None for left in lefts) else sum(lefts)
+    total = sum(row["left"] for row in rows)
     done = sum(row["states"].get(DONE, 0) for row in rows)
     examples, runs, spent = (sum(row[name] for row in rows) for name in ("examples", "runs", "seconds"))
-    footers: tuple[str, ...] = (
-        "all",
-        "",
-        "",
-        f"{done}/{sum(row['total'] for row in rows)}",
-        f"{examples:,}",
-        f"{runs:,}",
-    )
-    footers += (duration(spent), duration(total), "")
-    names = ("model", "task", "length", "shards", "examples", "runs", "spent", "left", "note")
-    for name, footer in zip(names, footers, strict=True):
-        table.add_column(
-            name, footer=footer, justify="left" if name in ("model", "task", "note") else "right"
-        )
-    for row in rows:
-        note = ",\n".join(
-            f"{count} {name}" for name, count in row["states"].items() if name in (STALE, DAMAGED)
-        )
-        table.add_row(
-            row["model"], row["task"], f"{row['length']:,}", f"{row['states'].get(DONE, 0)}/{row['total']}",
-            f"{row['examples']:,}", f"{row['runs']:,}", duration(row["seconds"]), duration(row["left"]), note,
-        )  # fmt: skip
+    notes = [_note(row["states"]) for row in rows]
+    shards_ = f"{done}/{sum(row['total'] for row in rows)}"
+    # Heading, foot, a cell of each row; a column that says nothing yet leaves its room to the names.
+    columns: list[tuple[str, str, list[str]]] = [
+        ("model", "all", [row["model"] for row in rows]),
+        ("task", "", [row["task"] for row in rows]),
+        ("length", "", [f"{row['length']:,}" for row in rows]),
+        ("shards", shards_, [f"{row['states'].get(DONE, 0)}/{row['total']}" for row in rows]),
+        ("examples", f"{examples:,}", [f"{row['examples']:,}" for row in rows]),
+        ("runs", f"{runs:,}", [f"{row['runs']:,}" for row in rows]),
+        *([("spent", duration(spent), [duration(row["seconds"]) for row in rows])] if done else []),
+        ("left", duration(total), [duration(row["left"]) for row in rows]),
+        *([("note", "", notes)] if any(notes) else []),
+    ]
+    for name, footer, _ in columns:
+        left = name in ("model", "task", "note")
+        table.add_column(name, footer=footer, justify="left" if left else "right", no_wrap=name == "task")
+    for cells in zip(*(cells for _, _, cells in columns), strict=True):
+        table.add_row(*cells)
     console = plain_console(file)
     console.print(table)
-    jobs = "Times are seconds of one job; two jobs at a time halve what is left."
-    console.print(jobs if done else "No shard is done yet, so there is no estimate of the time left.")
+    console.print("Times are those of one job; two jobs at a time halve what is left.")
+    if not done:
+        console.print(f"No shard is done yet: what is left is estimated {source(config['run'])}.")
+    console.print(token_line(rows))
+    if config["run"]["device"] != "cpu":
+        console.print(gpu_line(spent + total))
     if spent > 0:
         console.print(pace_line(rows))
     console.print(job_line(config))
     console.print(size_line(results, config))
 
 
-def size_line(results: Path, config: dict[str, Any]) -> str:
-    """Bytes of logs now and at the end, every answer at full length."""
-    totals: dict[str, float] = {}
-    for spec in shards(config):
-        for table, size in log_bytes(spec, config["run"]).items():
-            totals[table] = totals.get(table, 0.0) + size
-    folders = [Path(results) / table for table in totals]
-    now = sum(path.stat().st_size for folder in folders for path in folder.glob("*") if path.is_file())
-    parts = ", ".join(f"{table} {megabytes(size)}" for table, size in totals.items())
-    return (
-        f"Logs: {megabytes(now)} now, at most about {megabytes(sum(totals.values()))} in the end ({parts})."
-    )
-
-
-def megabytes(size: float) -> str:
-    """Bytes for people: `0.4 MB`, `120 MB`, `3.5 GB`."""
-    if size >= 1e9:
-        return f"{size / 1e9:.1f} GB"
-    return f"{size / 1e6:.0f} MB" if size >= 1e7 else f"{size / 1e6:.1f} MB"
-
-
-def job_line(config: dict[str, Any]) -> str:
-    """What the largest job asks of a cluster at its first attempt."""
-    run, specs = config["run"], shards(config)
-    memory, limit = (max(ask(spec, run) for spec in specs) for ask in (memory_mb, minutes))
-    return f"Jobs: {len(specs)}, each at most {memory:,} MB and {limit} min at its first attempt."
-
-
-def pace_line(rows: list[dict[str, Any]]) -> str:
-    """Prompt tokens per second that finished shards reached: the number for `run.throughput`."""
-    tokens, seconds_ = (sum(row[name] for row in rows) for name in ("tokens", "seconds"))
-    return f"Pace so far: {tokens / seconds_:.0f} prompt tokens per second and job (run.throughput)."
+def _note(states: dict[str, int]) -> str:
+    """What is wrong with a cell's shards."""
+    return ",\n".join(f"{count} {name}" for name, count in states.items() if name in (STALE, DAMAGED))
 
 
 def print_shards(results: Path, config: dict[str, Any], file: TextIO | None = None) -> None:
