@@ -14,6 +14,8 @@ NAMES = {
     "query heads": "query heads", "panel layers": "panel layers", "signal steps": "window (steps)", "floor": "floor",
     "delta": "δ", "radius": "radius", "rho": "ρ (rerun)", "epsilon": "ε (rerun)", "registered": "registered",
 }  # fmt: skip
+#: Coverage below this is written beside the axis: one absurd choice would flatten all others.
+OFF = 0.6
 KEY = ["factor", "value", "registered", "of"]
 
 
@@ -86,6 +88,13 @@ def _coverage(
         for value in base[base["budget"] == budget]["estimate"]:
             axes.axvline(value, color=look["color"], linewidth=0.6, linestyle=":")
     axes.axvline(0.95, color=BLACK, linewidth=0.8, linestyle="--", label="nominal")
+    shown = rows[rows["estimate"] >= OFF]
+    axes.set_xlim(min(shown["estimate"].min(), shown["low"].min(), 0.9) - 0.02, 1.01)
+    for key, some in rows[rows["estimate"] < OFF].groupby(["factor", "value"]):
+        text = ", ".join(f"{value:.2f}" for value in some.sort_values("budget")["estimate"])
+        axes.text(
+            0.01, places[key], f"◀ {text}", transform=axes.get_yaxis_transform(), va="center", fontsize=5.5
+        )
 
 
 def _attribution(

@@ -11,15 +11,26 @@ from matplotlib.figure import Figure
 
 from kvcert.paper.exhibits import Found
 from kvcert.paper.figures.bars import categories, points
-from kvcert.paper.figures.style import BLACK, BLUE, DOUBLE, GREEN, GREY, RED, new_figure, percent, style
+from kvcert.paper.figures.style import (
+    BLACK,
+    BLUE,
+    DOUBLE,
+    GREEN,
+    GREY,
+    PURPLE,
+    RED,
+    new_figure,
+    percent,
+    style,
+)
 from kvcert.paper.render import Table
 
 TITLES = {
     "part": "part", "where": "where", "what": "what", "value": "value", "low": "low", "high": "high", "n": "units",
 }  # fmt: skip
 LOOKS: dict[str, dict[str, Any]] = {
-    "deployed": {"color": BLUE, "marker": "o", "linestyle": "-"},
-    "oracle": {"color": GREEN, "marker": "^", "linestyle": "--"},
+    "deployed": {"color": BLACK, "marker": "o", "linestyle": "-"},
+    "oracle": {"color": PURPLE, "marker": "D", "linestyle": "--"},
 }
 
 
@@ -86,7 +97,10 @@ def draw(found: Found) -> Figure:
     _by_lambda(axes[1, 1], designs, "width", "median relative radius")
     _by_lambda(axes[1, 2], designs, "score_change", "score, mixture − Poisson")
     axes[1, 2].axhline(0.0, color=BLACK, linewidth=0.8, linestyle=(0, (1, 2)))
-    axes[1, 1].legend(title="budget", title_fontsize=6.5)
+    handles, labels = axes[1, 1].get_legend_handles_labels()
+    figure.legend(
+        handles, [f"budget {label}" for label in labels], loc="outside lower center", ncols=len(labels)
+    )
     return figure
 
 
@@ -107,7 +121,6 @@ def _sizes(axes: Axes, table: pd.DataFrame, limit: float) -> None:
     ticks = sorted({int(round(value, -2)) for value in table["n_tail"]})[::2]
     axes.set_xticks(ticks, [str(tick) for tick in ticks])
     axes.minorticks_off()
-    axes.legend(title="budget", title_fontsize=6.5, loc="center right")
 
 
 def _oracle(axes: Axes, table: pd.DataFrame) -> None:
@@ -145,7 +158,7 @@ def _replay(axes: Axes, table: pd.DataFrame) -> None:
         axes.text(at, 0.995, f"{int(counts[name]):,}", transform=axes.get_xaxis_transform(), ha="center", va="top",
                   fontsize=5.5, color=GREY)  # fmt: skip
     axes.set(ylabel="share of units covered", title="Replay: heavy tail tokens")
-    axes.legend(loc="lower right")
+    axes.legend(loc="center left")
 
 
 def _wrap(name: str) -> str:
