@@ -24,5 +24,7 @@ def make(folder: Path, entries: dict[str, dict[str, Any]]) -> Path:
     exhibits = {
         name: words | {"parameters": {}, "expectations": []} | entries.get(name, {}) for name in EXHIBITS
     }
-    (folder / "preregistration" / "exhibits.yaml").write_text(yaml.safe_dump({"exhibits": exhibits}))
+    (folder / "preregistration" / "exhibits.yaml").write_text(
+        yaml.safe_dump({"exhibits": exhibits}, sort_keys=False)
+    )
     return folder

@@ -157,6 +157,27 @@ def test_the_verdict_follows_the_referees_rule():
     assert "25 % of the units" in x3_outcome.judge(frames(-0.1), large, 2000.0, 1000)
 
 
+def test_shards_are_ordinary_and_named_for_their_exhibit(tmp_path, base_config):
+    from kvcert import config as configuration
+
+    config = configuration.resolve(base_config)
+    reruns = {"tasks": ["facts", "niah"], "examples": 3, "reruns": {"rho": [0.0], "epsilon": [1e-4]}}
+    root = make(tmp_path, {"ablations": {"parameters": reruns}})
+    found = grids.specs("ablations", config, root)
+    assert [spec["shard"] for spec in found] == [
+        f"ablations.{value}.smollm2-135m.{task}.768.0"
+        for value in ("rho0", "epsilon0.0001")
+        for task in ("niah", "facts")
+    ]
+    default = {spec["shard"]: spec for spec in shards(config)}["smollm2-135m.niah.768.0"]
+    changed = {key for key in default if found[0][key] != default[key]}
+    assert changed == {"shard", "constants", "rows", "examples", "task"}
+    assert found[0]["constants"] == default["constants"] | {"rho": 0.0}
+    assert found[0]["rows"] == [row for row in default["rows"] if row["policy"] in ("full", "poisson")]
+    assert grids.specs("X1", config, root) == []
+    assert grids.operational(config | {"run": config["run"] | {"trace_examples": 0}})["trace_examples"] == 1
+
+
 IDS = [
     "limit", "growth", "growth-budget", "slope-m", "oracle-coverage", "oracle-variance", "replay-plain", "replay-guarded",
     "replay-missed", "mixture-coverage", "mixture-width", "mixture-score",

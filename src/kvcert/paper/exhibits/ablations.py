@@ -90,11 +90,12 @@ def _coverage(
     axes.axvline(0.95, color=BLACK, linewidth=0.8, linestyle="--", label="nominal")
     shown = rows[rows["estimate"] >= OFF]
     axes.set_xlim(min(shown["estimate"].min(), shown["low"].min(), 0.9) - 0.02, 1.01)
-    for key, some in rows[rows["estimate"] < OFF].groupby(["factor", "value"]):
-        text = ", ".join(f"{value:.2f}" for value in some.sort_values("budget")["estimate"])
-        axes.text(
-            0.01, places[key], f"◀ {text}", transform=axes.get_yaxis_transform(), va="center", fontsize=5.5
-        )
+    off = rows[rows["estimate"] < OFF].sort_values("budget")
+    for (factor, choice), at in places.items():
+        some = off[(off["factor"] == factor) & (off["value"] == choice)]
+        if len(some):
+            text = "◀ " + ", ".join(f"{value:.2f}" for value in some["estimate"])
+            axes.text(0.01, at, text, transform=axes.get_yaxis_transform(), va="center", fontsize=5.5)
 
 
 def _attribution(
