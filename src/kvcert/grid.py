@@ -25,9 +25,9 @@ OPTIONAL = ("heads_every",)
 #: Policies whose selection depends on no importance score.
 SCORELESS = frozenset({"full", "random", "streaming"})
 #: Policies with known inclusion probabilities, hence a certificate.
-CERTIFIED = frozenset({"poisson"})
+CERTIFIED = frozenset({"poisson", "mixture", "uniform"})
 #: Policies with parameters: name of each → smallest and largest value. All must be given: none has a default.
-PARAMS: dict[str, dict[str, tuple[float, float]]] = {}
+PARAMS: dict[str, dict[str, tuple[float, float]]] = {"mixture": {"lam": (1e-6, 1.0)}}
 
 
 def expand_rows(study: dict[str, Any]) -> list[dict[str, Any]]:

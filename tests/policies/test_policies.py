@@ -86,3 +86,19 @@ def test_capacity_rounds_half_up_and_short_contexts_are_identities():
 def test_unknown_policy_lists_the_known():
     with pytest.raises(KvcertError, match=r"unknown policy 'nope'; known: .*topk"):
         policies.get("nope")
+
+
+def test_mixture_ends_at_uniform_and_at_poisson(drawn):
+    uniform = policies.get("uniform").select(drawn[0], K, CONSTANTS, drawn[1])
+    assert all(
+        torch.equal(a, b)
+        for a, b in zip(
+            policies.get("mixture", {"lam": 1.0}).select(drawn[0], K, CONSTANTS, drawn[1]),
+            uniform,
+            strict=True,
+        )
+    )
+    poisson = policies.get("poisson").select(drawn[0], K, CONSTANTS, drawn[1])
+    nearly = policies.get("mixture", {"lam": 1e-6}).select(drawn[0], K, CONSTANTS, drawn[1])
+    assert torch.allclose(nearly.log_pi, poisson.log_pi, atol=1e-4)
+    assert torch.equal(nearly.keep, poisson.keep)

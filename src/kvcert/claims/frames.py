@@ -55,20 +55,26 @@ def load(results: Path, config: dict[str, Any], common: dict[str, Any]) -> Study
     if len(frame) != report.get("runs"):
         seen = f"{len(frame)} runs, the integrity gate saw {report.get('runs')}"
         raise KvcertError(f"{results / 'runs'}: {seen}; run `kvcert check`")
+    runs, invalid = usable(frame)
+    return Study(runs, results, names, config["study"]["scorer"], common, invalid)
+
+
+def usable(frame: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """The valid runs among rows of `runs` with the columns that `Study` adds, and how many are not valid."""
     for column in TEXT:
         frame[column] = frame[column].astype(str)
     _refuse_contradictions(frame)
     numbers = np.isfinite(frame["logp_mean"].to_numpy(float))
     numbers &= (frame["regime"] == "forced").to_numpy() | frame["score"].notna().to_numpy()
-    usable = frame["valid"].to_numpy(bool) & numbers
-    runs = frame[usable].reset_index(drop=True)
+    valid = frame["valid"].to_numpy(bool) & numbers
+    runs = frame[valid].reset_index(drop=True)
     runs["stratum"] = runs["task"]
     runs["cluster"] = runs["task"] + "/" + runs["example"].astype(str)
     label = runs["model"] + "/" + runs["task"] + "/" + runs["length"].astype(str)
     single = runs.groupby("task")[["model", "length"]].nunique().max(axis=1).le(1).all()
     runs["cell"] = runs["task"] if single else label
     runs["score"] = runs["score"].astype(float)
-    return Study(runs, results, names, config["study"]["scorer"], common, int((~usable).sum()))
+    return runs, int((~valid).sum())
 
 
 def read_columns(path: Path, columns: list[str]) -> pa.Table:

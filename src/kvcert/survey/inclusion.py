@@ -84,6 +84,36 @@ def capped_probabilities(z: Tensor, tail: Tensor, m: Tensor, epsilon: float) -> 
     return torch.where(tail, pi, 0.0)
 
 
+def defensive_mixture(z: Tensor, tail: Tensor, lam: float) -> Tensor:
+    """g_i = (1 - lam) z_i / sum_T z + lam / |T| on the tail: the score mixed with the uniform distribution.
+
+    Fed to `capped_probabilities` in place of z it gives pi_i = clip(c g_i, epsilon, 1) with sum_T pi = m. As sum g = 1,
+    c >= m - epsilon |T|, so that every tail token, capped or not, has
+
+        pi_i >= lam (m / |T| - epsilon), and pi_i >= lam m / |T| where no probability lies at the floor,
+
+    which is so whenever lam m / |T| >= (1 + lam) epsilon. Hence a_i / pi_i <= a_i |T| / (lam m) for every tail token,
+    whatever the score says; a capped token has pi_i = 1 and a_i / pi_i = a_i. (The bound grows with |T| / m.)
+
+    Parameters
+    ----------
+    z : [..., n], scores >= 0, finite. tail : bool [..., n]. lam : mixing weight, 0 < lam <= 1; 1 is the uniform tail.
+
+    Returns
+    -------
+    float64 [..., n], 0 outside the tail; a tail whose scores are all 0 is uniform (Hesterberg 1995, "Weighted average
+    importance sampling and defensive mixture distributions").
+    """
+    z = torch.where(tail, z, 0.0).double()
+    largest = z.amax(-1, keepdim=True)
+    # Divided by the largest first: the sum of finite scores need not be finite.
+    z = z / largest.clamp_min(1e-300)
+    total = tree_sum(z)[..., None]
+    even = torch.where(tail, 1.0, 0.0).double() / tail.sum(-1, keepdim=True).clamp_min(1)
+    share = torch.where(total > 0, z / total.clamp_min(1e-300), even)
+    return (1.0 - lam) * share + lam * even
+
+
 def certainty_set(z: Tensor, capacity: int, n_sink: int, n_recent: int, rho: float) -> Tensor:
     """bool [..., n]: sinks, recents and the top floor(rho * (K - |C0|)) of the others by score (ties: earlier first).
 
@@ -109,14 +139,17 @@ def protected_tokens(n: int, n_sink: int, n_recent: int) -> Tensor:
 
 
 def poisson_design(
-    z: Tensor, capacity: int, *, n_sink: int, n_recent: int, rho: float, epsilon: float
+    z: Tensor, capacity: int, *, n_sink: int, n_recent: int, rho: float, epsilon: float, lam: float = 0.0
 ) -> Design:
     """The registered design: certainty set C, tail with pi proportional to the score, expected total K.
+
+    With `lam` > 0 the tail follows `defensive_mixture` instead; the certainty set is that of the score all the same.
 
     Parameters
     ----------
     z : [..., n] importance scores >= 0.
     capacity : K, tokens kept per KV head in expectation. K >= n keeps everything.
+    lam : weight of the uniform part, 0 (the registered design) to 1 (a uniform tail).
 
     Returns
     -------
@@ -129,7 +162,8 @@ def poisson_design(
     certain = certainty_set(z, capacity, n_sink, n_recent, rho)
     tail = ~certain
     m = capacity - certain.sum(-1).double()
-    pi = torch.where(tail, capped_probabilities(z, tail, m, epsilon), 1.0)
+    sizes = defensive_mixture(z, tail, lam) if lam else z
+    pi = torch.where(tail, capped_probabilities(sizes, tail, m, epsilon), 1.0)
     threshold = (pi * TWO32).floor().to(torch.int64)
     tail = threshold < 2**32
     return Design(threshold, tail, torch.where(tail, threshold.double(), 0.0).sum(-1) / TWO32)
