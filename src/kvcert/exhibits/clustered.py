@@ -38,10 +38,11 @@ def median(values: np.ndarray) -> Statistic:
 
 def regression(x: np.ndarray, y: np.ndarray, which: int) -> Statistic:
     """Coefficient number `which` of the weighted least squares of y [n] on x [n, k]; NaN where it is not identified."""
-    products, right = x[:, :, None] * x[:, None, :], x * y[:, None]
+    width, right = x.shape[1], x * y[:, None]
+    products = (x[:, :, None] * x[:, None, :]).reshape(len(x), -1)
 
     def statistic(weights: np.ndarray) -> np.ndarray:
-        left = np.einsum("bn,nij->bij", weights, products)
+        left = (weights @ products).reshape(-1, width, width)
         good = np.linalg.cond(left) < 1e12
         found = np.full((len(weights), 1), np.nan)
         if good.any():
@@ -69,10 +70,13 @@ def measured(rows: pd.DataFrame, statistic: Statistic, interval: dict[str, Any],
     return Measured(found.value("value"), low, high, len(rows), note)
 
 
-def by(rows: pd.DataFrame, groups: list[str], column: str, kind: Kind, interval: dict[str, Any]) -> pd.DataFrame:
+def by(
+    rows: pd.DataFrame, groups: list[str], column: str, kind: Kind, interval: dict[str, Any]
+) -> pd.DataFrame:
     """A statistic of one column in every group: the groups, `value`, `low`, `high`, `n`."""
     found = []
     for key, part in rows.groupby(groups, sort=True, observed=True):
         result = measured(part, kind(part[column].to_numpy(float)), interval)
-        found.append(dict(zip(groups, key, strict=True)) | {"value": result.value, "low": result.low, "high": result.high, "n": len(part)})  # fmt: skip
+        place = dict(zip(groups, key, strict=True))
+        found.append(place | {"value": result.value, "low": result.low, "high": result.high, "n": len(part)})
     return pd.DataFrame(found, columns=[*groups, "value", "low", "high", "n"])

@@ -1,4 +1,4 @@
-"""Ten thousand Poisson samples of one head: the Hájek estimate, its certificate and its error, without a loop over samples."""
+"""Many Poisson samples of one head at once: the Hájek estimate, its certificate and its error."""
 
 from __future__ import annotations
 
@@ -95,9 +95,7 @@ def sample(logits: Tensor, threshold: Tensor, values: Tensor, u32: Tensor, delta
 
 def summary(parts: list[Sampled], grades: list[int]) -> list[dict[str, Any]]:
     """What the samples show, one entry per step: error, V̂, bias and coverage; the linearised error after some draws."""
-    error, linear, variance, radius, guarded, ess = (
-        torch.cat(pieces) for pieces in zip(*parts, strict=True)
-    )
+    error, linear, variance, radius, guarded, ess = (torch.cat(pieces) for pieces in zip(*parts, strict=True))
     draws, rows = len(error), []
     for step in range(error.shape[1]):
         squared = error[:, step].square().sum(-1)
