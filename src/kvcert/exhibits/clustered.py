@@ -57,13 +57,16 @@ def measured(rows: pd.DataFrame, statistic: Statistic, interval: dict[str, Any],
 
     Parameters
     ----------
-    rows : with the columns of `traces.KEY`; the cluster is all of them, the stratum model, task and length.
+    rows : with the columns of `traces.KEY`; the cluster is all of them. Clusters are drawn within model, task and length
+        where each of these has at least two, else from all together: one alone in its stratum would not vary.
     interval : `level`, `resamples`, `seed`, as registered.
     """
     if rows.empty:
         return Measured(None, n=0, note="no units")
     names = rows[["model", "task", "length"]].astype(str).agg("/".join, axis=1)
     frame = pd.DataFrame({"stratum": names, "cluster": names + "/" + rows["example"].astype(str)})
+    if frame.groupby("stratum")["cluster"].nunique().min() < 2:
+        frame["stratum"] = "all"
     plan = Plan(interval["level"], interval["resamples"], interval["seed"])
     found = estimate(frame, statistic, ["value"], plan)
     low, high = found.interval("value")

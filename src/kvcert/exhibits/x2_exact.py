@@ -46,7 +46,7 @@ def analytic(a: Tensor, design: Design, values: Tensor, grades: list[int]) -> di
     found = {
         "linear": linear,
         "expected": contribution.sum(-1),
-        "top3": contribution.topk(3, -1).values.sum(-1) / linear,
+        "top3": contribution.topk(min(3, a.shape[-1]), -1).values.sum(-1) / linear,
         "ess": 1.0 / share.square().sum(-1),
         "r": torch.where(pi < 1, share / pi, 0.0).amax(-1),
     }
