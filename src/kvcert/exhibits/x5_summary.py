@@ -15,6 +15,7 @@ MEDIANS = {
     "mass": "slope_query_error",
     "mass_value": "slope_query_value",
     "mass_offset": "slope_offset_error",
+    "mass_chi": "slope_query_chi",
     "key_part": "key_part",
     "value_part": "value_part",
     "relative": "relative",
@@ -26,8 +27,9 @@ MEDIANS = {
 def slopes(rows: pd.DataFrame, interval: dict[str, Any]) -> pd.DataFrame:
     """Per variant and budget (and over all budgets, NaN): medians over units, `<name>_low` to `<name>_high` their interval.
 
-    `dispersion`, `mass`, `mass_value`, `mass_offset` are slopes; `key_part` and `value_part` the norm of either part over
-    that of the error (they are vectors: the two need not sum to 1); `relative` error over |o|; `to_poisson` error over the
+    `dispersion`, `mass`, `mass_value`, `mass_offset` are slopes, `mass_chi` that of the variation of the weights within
+    strata, which the turned query changes beside the mass; `key_part` and `value_part` the norm of either part over that of
+    the error (they are vectors: the two need not sum to 1); `relative` error over |o|; `to_poisson` error over the
     linearised standard error of the Poisson design at the same budget; `tightness` value part over its bound. `fit_mass`
     and `fit_dispersion` are coefficients of log error on log mass and log dispersion over units as they are: they say how
     units differ, not what causes it.
