@@ -2,6 +2,10 @@
 
 
 rule setup:
+    input:
+        # Local LongBench files, where they are used: a changed one is checked and copied again. A missing one is told
+        # by the script, with the line that says what to do.
+        [str(file) for name in LONGBENCH if (file := Path(RUN["longbench"], f"{name}.jsonl")).is_file()],
     output:
         PREPARED,
     log:

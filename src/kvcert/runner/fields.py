@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from kvcert import tasks
 from kvcert.grid import Spec, label, run_id, spec_sha256
 from kvcert.models import LoadedModel
 from kvcert.prompts import Prompt
@@ -40,7 +42,7 @@ def common_fields(
         "device": run["device"],
         "dtype": spec["model"]["dtype"],
         "threads": run["threads"],
-        "versions": provenance.versions(),
+        "versions": provenance.versions(tasks.get(task["name"]).provenance(Path(run["cache"]) / "texts")),
     }
 
 

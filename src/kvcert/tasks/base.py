@@ -73,6 +73,13 @@ class Task(ABC):
             f"task {self.name}: length {room.length} does not fit example {index}; use a larger length"
         )
 
+    def check_answer(self, max_new_tokens: int) -> None:
+        """Refuse a longest answer that the task does not allow; any is allowed unless a benchmark prescribes it."""
+
+    def provenance(self, texts_dir: Path) -> dict[str, str | None]:
+        """What else produced a row of this task, for the log's `versions`: libraries, hashes of its files."""
+        return {}
+
     @abstractmethod
     def make(self, stream: Stream, room: Room, params: dict[str, Any], draw: Draw) -> Example | None:
         """Make one example, or None if this draw does not fit the room (another one is tried)."""
