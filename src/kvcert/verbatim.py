@@ -42,7 +42,7 @@ def cut_middle(tokenizer: Any, text: str, at_most: int) -> str:
     halves are rounded down, and characters that a half begins or ends within become replacement characters. Spaces are
     never tidied up, whatever the tokenizer's settings say.
     """
-    ids = tokenizer(text)["input_ids"]
+    ids = tokenizer(text, verbose=False)["input_ids"]  # too long for the model is what this is about
     if len(ids) <= at_most:
         return text
     half = at_most // 2

@@ -19,6 +19,7 @@ def evaluate(
     from lm_eval import simple_evaluate
     from lm_eval.api.task import ConfigurableTask
     from lm_eval.models.huggingface import HFLM
+    from lm_eval.tasks import TaskManager
     from lm_eval.tasks._yaml_loader import load_yaml
 
     path = folder / f"harness-{name}.jsonl"
@@ -41,6 +42,7 @@ def evaluate(
     found = simple_evaluate(
         harness,
         tasks=[ConfigurableTask(config=config)],
+        task_manager=TaskManager(include_defaults=False),  # reading thousands of other tasks takes a minute
         apply_chat_template=chat,
         gen_kwargs={"max_gen_toks": new},
         bootstrap_iters=0,

@@ -8,7 +8,7 @@ from typing import Any
 
 from kvcert.tasks.longbench.catalogue import dataset
 
-WORDS = "the harbour of the old town was closed in winter while seven boats waited for the mayor to speak".split()
+WORDS = "the harbour of the old town was closed in winter while seven boats waited for the mayor to speak"
 ZH = "港口在冬天关闭，七条船等待市长讲话。旧城的桥很长，居民每天步行。"
 CODE = "def area(width, height):\n    # both in metres\n    return width * height\n\n"
 
@@ -21,8 +21,13 @@ def row(name: str, index: int = 0, words: int = 60, **changes: Any) -> dict[str,
     elif data.language == "code":
         text, asked, answer = CODE * (words // 15) + f"n{index} = ", "\nx = area(2, 3)\n", "    return 6"
     else:
-        picked = [WORDS[(i * (index + 3)) % len(WORDS)] for i in range(words)]
-        text, asked, answer = f"Passage {index + 1}:\n{' '.join(picked)}.", f"Who speaks, {index}?", "the mayor"
+        known = WORDS.split()
+        picked = [known[(i * (index + 3)) % len(known)] for i in range(words)]
+        text, asked, answer = (
+            f"Passage {index + 1}:\n{' '.join(picked)}.",
+            f"Who speaks, {index}?",
+            "the mayor",
+        )
     answers = {
         "passage_retrieval_en": [f"Paragraph {index + 1}"],
         "passage_retrieval_zh": [f"段落{index + 1}"],

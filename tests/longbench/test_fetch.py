@@ -92,7 +92,11 @@ def test_a_bad_file_is_named_where_it_lies_and_not_copied(folder: Path, tmp_path
     [
         ("nowhere", {"qasper": 1}, r"run\.longbench: no folder .*nowhere"),
         ("given", {"trec": 1}, r"has no trec\.jsonl, which longbench_trec reads; it has lsht, qasper"),
-        ("given", {"qasper": 4}, r"study\.tasks\[0\]\.examples: 4 are asked for, but qasper\.jsonl has 3 rows"),
+        (
+            "given",
+            {"qasper": 4},
+            r"study\.tasks\[0\]\.examples: 4 are asked for, but qasper\.jsonl has 3 rows",
+        ),
     ],
 )
 def test_what_is_not_there(
@@ -133,6 +137,8 @@ def test_a_hub_without_network_or_with_another_archive(
         raise ConnectionError("no route")
 
     monkeypatch.setattr(huggingface_hub, "hf_hub_download", unreachable)
-    with pytest.raises(KvcertError, match=r"neither cached nor reachable \(ConnectionError\).*run\.longbench"):
+    with pytest.raises(
+        KvcertError, match=r"neither cached nor reachable \(ConnectionError\).*run\.longbench"
+    ):
         prepare(config("", qasper=1), tmp_path / "cache")
     assert not list((tmp_path / "cache").rglob("*.jsonl"))

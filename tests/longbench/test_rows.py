@@ -68,7 +68,9 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
 )
 def test_a_bad_row(tmp_path: Path, name: str, bad: Any, message: str) -> None:
     path = write(tmp_path, name, [row(name), bad, row(name, 2)])
-    with pytest.raises(KvcertError, match=f"^{re.escape(f'{path}, line 2: ')}.*{re.escape(message)}") as caught:
+    with pytest.raises(
+        KvcertError, match=f"^{re.escape(f'{path}, line 2: ')}.*{re.escape(message)}"
+    ) as caught:
         read(path, dataset(name))
     assert "\n" not in str(caught.value)
 

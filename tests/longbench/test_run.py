@@ -60,7 +60,7 @@ def metric(name: str) -> Any:
 
 
 def test_stored_answers_scored_again_from_the_log(tiny: Path, tmp_path: Path) -> None:
-    rows = {name: [row(name, i) for i in range(2)] for name in ("multi_news", "trec", "lcc", "hotpotqa")}
+    rows = {name: [row(name, i) for i in range(2)] for name in ("multi_news", "trec", "lcc")}
     full = [{"policy": "full"}]
     # A random model says nothing that stands in a text: its own words become the answers, so that scores differ from 0.
     for spec in shards(grid(tiny, tmp_path / "first", rows, rows=full, settings=["aware"])):
@@ -72,14 +72,17 @@ def test_stored_answers_scored_again_from_the_log(tiny: Path, tmp_path: Path) ->
             item["answers"] = ["nothing of it", " ".join(words[: len(words) // 2 + 1]) or "nothing"]
             if name == "trec":
                 item["all_classes"] = [*item["answers"], words[-1] if words else "else"]
-    made = grid(tiny, tmp_path / "second", rows)
+    kept = [*full, {"policy": "topk", "budgets": [0.5]}, {"policy": "poisson", "budgets": [0.5]}]
+    made = grid(tiny, tmp_path / "second", rows, rows=kept)
     scores = []
     for spec in shards(made):
         assert run_shard(spec, made["run"], progress=False)
         name = spec["task"]["name"].removeprefix("longbench_")
         stored = pq.read_table(Path(made["run"]["results"], "runs", f"{spec['shard']}.parquet")).to_pylist()
         for run in (run for run in stored if run["regime"] == "free"):
-            doc = json.loads((tmp_path / "second/given" / f"{name}.jsonl").read_text().splitlines()[run["example"]])
+            doc = json.loads(
+                (tmp_path / "second/given" / f"{name}.jsonl").read_text().splitlines()[run["example"]]
+            )
             again = metric(name)(doc, [run["answer"]])["score"]
             assert abs(run["score"] - again) <= 1e-9
             assert run["answers"] == doc["answers"]
@@ -88,16 +91,15 @@ def test_stored_answers_scored_again_from_the_log(tiny: Path, tmp_path: Path) ->
         manifest = json.loads((tmp_path / "second/cache/texts/longbench" / f"{name}.json").read_text())
         assert origin[f"{name}.jsonl"] == f"sha256:{manifest['sha256']}"
         assert origin["lm_eval"]
-    assert len(scores) == 4 * 2 * 2 * 6
-    assert len({round(score, 6) for score in scores}) > 5, "too few different scores to mean anything"
+    assert len(scores) == 3 * 2 * 2 * 3
+    assert len({round(score, 6) for score in scores}) > 4, "too few different scores to mean anything"
 
 
 #: Chat and plain, stop at a line's end, English, Chinese and code, an input that ends with a space.
 PARITY = {
     "multi_news": [row("multi_news", 0), row("multi_news", 1)],
     "passage_retrieval_zh": [row("passage_retrieval_zh", 0), row("passage_retrieval_zh", 4)],
-    "samsum": [row("samsum", i, input=f"Dialogue: hello {i}\nSummary: ") for i in range(2)],
-    "trec": [row("trec", i, all_classes=["e", "a", "o"], answers=["e"]) for i in range(2)],
+    "trec": [row("trec", i, input="Type: ", all_classes=["e", "a", "o"], answers=["e"]) for i in range(2)],
     "repobench-p": [row("repobench-p", 0), row("repobench-p", 3)],
 }
 
@@ -119,7 +121,7 @@ def test_the_full_cache_is_lm_evals_own_run(tiny: Path, tmp_path: Path) -> None:
             assert run["answer"] == other["answer"]
             assert abs(run["score"] - other["score"]) <= 1e-9
             scores.append(run["score"])
-    assert len(scores) == 10
+    assert len(scores) == 8
     assert len(set(scores)) > 2
 
 
@@ -129,7 +131,9 @@ def test_a_row_over_the_window_is_refused_by_file_and_line(tiny: Path, tmp_path:
     made["study"]["tasks"][0]["length"] = 1020
     spec = shards(made)[0]
     model = models.load(spec["model"], tmp_path / "cache", attn="sdpa")
-    with pytest.raises(KvcertError, match=r"example 1 \(multi_news\.jsonl, line 2\): .*window of tiny \(1024\)"):
+    with pytest.raises(
+        KvcertError, match=r"example 1 \(multi_news\.jsonl, line 2\): .*window of tiny \(1024\)"
+    ):
         load_examples(spec, model, tmp_path / "cache")
 
 

@@ -25,7 +25,7 @@ def processor() -> str:
 
 def versions(task: Mapping[str, str | None]) -> str:
     """Canonical JSON of package versions, Python and processor, and of what the task adds to them."""
-    return canonical_json(_own() | task)
+    return canonical_json({**_own(), **task})
 
 
 @cache

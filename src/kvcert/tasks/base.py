@@ -73,8 +73,18 @@ class Task(ABC):
             f"task {self.name}: length {room.length} does not fit example {index}; use a larger length"
         )
 
+    def longest_answer(self) -> int | None:
+        """Most new tokens that a benchmark prescribes for an answer; None where any number will do."""
+        return None
+
     def check_answer(self, max_new_tokens: int) -> None:
-        """Refuse a longest answer that the task does not allow; any is allowed unless a benchmark prescribes it."""
+        """Refuse more new tokens than the benchmark prescribes; fewer are the configuration's own choice."""
+        most = self.longest_answer()
+        if most is not None and max_new_tokens > most:
+            raise KvcertError(
+                f"task {self.name}: max_new_tokens is {max_new_tokens}, the benchmark allows {most}; "
+                f"give the task max_new_tokens: {most} or fewer"
+            )
 
     def provenance(self, texts_dir: Path) -> dict[str, str | None]:
         """What else produced a row of this task, for the log's `versions`: libraries, hashes of its files."""

@@ -51,7 +51,9 @@ def _current(entry: dict[str, Any], path: Path, given: str, name: str) -> bool:
     if not given:
         return bool(entry.get("source") == _hub_name(name))
     original = Path(given) / path.name
-    return original.is_file() and sha256_file(original) == entry["sha256"] and entry["source"] == str(original)
+    return (
+        original.is_file() and sha256_file(original) == entry["sha256"] and entry["source"] == str(original)
+    )
 
 
 def _take(name: str, folder: Path | None, path: Path) -> dict[str, Any]:
@@ -103,9 +105,12 @@ def _download(name: str) -> Path:
 
 def _unpack(archive: Path, name: str, target: Path) -> None:
     try:
-        with zipfile.ZipFile(archive) as files, files.open(f"data/{name}.jsonl") as source:
-            with open(target, "wb") as sink:
-                shutil.copyfileobj(source, sink, 1 << 20)
+        with (
+            zipfile.ZipFile(archive) as files,
+            files.open(f"data/{name}.jsonl") as source,
+            open(target, "wb") as sink,
+        ):
+            shutil.copyfileobj(source, sink, 1 << 20)
     except KeyError:
         raise KvcertError(f"LongBench {name}: {archive} holds no data/{name}.jsonl") from None
     except zipfile.BadZipFile:

@@ -46,7 +46,7 @@ class _Loader(yaml.SafeLoader):
     """Safe YAML; `!function module.name` is read as the text it is, nothing is imported."""
 
 
-_Loader.add_constructor("!function", lambda loader, node: loader.construct_scalar(node))
+_Loader.add_constructor("!function", lambda loader, node: str(node.value))
 
 
 def installed() -> bool:

@@ -121,9 +121,7 @@ def _row(value: dict[str, Any], kind: Dataset, line: int, where: str) -> Row:
     for field in ("_id", "context", *(["input"] if kind.has_input else [])):
         if not value[field].strip():
             raise KvcertError(f"{where}: field {field} is empty")
-    return Row(
-        value["_id"], value["input"], value["context"], tuple(value["answers"]), tuple(classes), line
-    )
+    return Row(value["_id"], value["input"], value["context"], tuple(value["answers"]), tuple(classes), line)
 
 
 def _check_kind(value: dict[str, Any], kind: Dataset, where: str) -> None:
