@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,10 @@ import huggingface_hub
 import pytest
 from tests.longbench.made import row, write
 
+from kvcert import sources
 from kvcert.errors import KvcertError
+from kvcert.files import sha256_file
+from kvcert.prepare import prepare_all
 from kvcert.tasks.longbench import fetch
 from kvcert.tasks.longbench.task import FOLDER
 
@@ -57,6 +61,18 @@ def test_files_of_a_folder_are_copied_byte_by_byte(folder: Path, tmp_path: Path)
     assert entries["qasper"]["rows"] == 3
     assert entries["qasper"]["source"] == str(folder / "qasper.jsonl")
     assert entries["qasper"]["licence"].startswith("MIT")
+
+
+def test_the_manifest_of_the_cache_names_the_files(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sources, "prepare_texts", lambda cache, say: {})
+    made = config(folder, lsht=2)
+    made["study"]["models"] = []
+    made["run"]["cache"] = str(tmp_path / "cache")
+    manifest = prepare_all(made, say=lambda line: None)
+    assert manifest["longbench"]["lsht"]["sha256"] == sha256_file(folder / "lsht.jsonl")
+    assert json.loads((tmp_path / "cache/manifest.json").read_text()) == manifest
 
 
 def test_a_grid_without_longbench_asks_for_nothing(tmp_path: Path) -> None:

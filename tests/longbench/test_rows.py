@@ -22,7 +22,7 @@ def without(item: dict[str, Any], field: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", DATASETS)
 def test_a_good_file_of_every_dataset(tmp_path: Path, name: str) -> None:
     write(tmp_path, name, [row(name, index) for index in range(3)])
-    rows = load(tmp_path, name)
+    rows = load(tmp_path, name).rows
     assert [found.line for found in rows] == [1, 2, 3]
     assert [found.id for found in rows] == [f"{name}-{index}" for index in range(3)]
     assert rows[1].text == row(name, 1)["context"]
@@ -31,14 +31,14 @@ def test_a_good_file_of_every_dataset(tmp_path: Path, name: str) -> None:
 
 def test_a_family_name_in_a_file_of_longbench_e(tmp_path: Path) -> None:
     write(tmp_path, "hotpotqa_e", [row("hotpotqa_e", dataset="hotpotqa")])
-    assert len(load(tmp_path, "hotpotqa_e")) == 1
+    assert len(load(tmp_path, "hotpotqa_e").rows) == 1
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     write(tmp_path, "qasper", [row("qasper")])
-    assert len(load(tmp_path, "qasper")) == 1
+    assert len(load(tmp_path, "qasper").rows) == 1
     write(tmp_path, "qasper", [row("qasper"), row("qasper", 1)])
-    assert len(load(tmp_path, "qasper")) == 2
+    assert len(load(tmp_path, "qasper").rows) == 2
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from kvcert import tasks
@@ -42,7 +41,7 @@ def common_fields(
         "device": run["device"],
         "dtype": spec["model"]["dtype"],
         "threads": run["threads"],
-        "versions": provenance.versions(tasks.get(task["name"]).provenance(Path(run["cache"]) / "texts")),
+        "versions": provenance.versions(tasks.get(task["name"]).provenance(example)),
     }
 
 

@@ -86,8 +86,8 @@ class Task(ABC):
                 f"give the task max_new_tokens: {most} or fewer"
             )
 
-    def provenance(self, texts_dir: Path) -> dict[str, str | None]:
-        """What else produced a row of this task, for the log's `versions`: libraries, hashes of its files."""
+    def provenance(self, example: Example) -> dict[str, str | None]:
+        """What else an example comes from, for the log's `versions`: libraries, the hash of its file."""
         return {}
 
     @abstractmethod

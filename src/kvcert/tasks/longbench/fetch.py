@@ -66,8 +66,8 @@ def _take(name: str, folder: Path | None, path: Path) -> dict[str, Any]:
             _unpack(_download(name), name, temporary)
         found = rows.read(temporary, dataset(name), source)
     entry = {
-        "sha256": sha256_file(path),
-        "rows": len(found),
+        "sha256": found.sha256,
+        "rows": len(found.rows),
         "source": source,
         "licence": LICENCE,
         "attribution": ATTRIBUTION,

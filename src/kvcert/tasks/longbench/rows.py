@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass
 from functools import lru_cache
@@ -36,8 +37,16 @@ class Row:
     line: int
 
 
-def load(folder: Path, name: str) -> tuple[Row, ...]:
-    """Rows of the prepared file of dataset `name` in `folder`, or a KvcertError that says how to get it."""
+@dataclass(frozen=True)
+class File:
+    """The rows of a file, and the SHA-256 of the bytes that they were read from."""
+
+    rows: tuple[Row, ...]
+    sha256: str
+
+
+def load(folder: Path, name: str) -> File:
+    """The prepared file of dataset `name` in `folder`, or a KvcertError that says how to get it."""
     path = folder / f"{name}.jsonl"
     try:
         stamp = path.stat()
@@ -47,12 +56,12 @@ def load(folder: Path, name: str) -> tuple[Row, ...]:
 
 
 @lru_cache(maxsize=2)
-def _load(path: Path, name: str, size: int, changed: int) -> tuple[Row, ...]:
+def _load(path: Path, name: str, size: int, changed: int) -> File:
     return read(path, dataset(name))
 
 
-def read(path: Path, kind: Dataset, shown: str | None = None) -> tuple[Row, ...]:
-    """All rows of an official file.
+def read(path: Path, kind: Dataset, shown: str | None = None) -> File:
+    """An official file, every row of it checked.
 
     Parameters
     ----------
@@ -69,9 +78,10 @@ def read(path: Path, kind: Dataset, shown: str | None = None) -> tuple[Row, ...]
     """
     shown = shown or str(path)
     try:
-        lines = path.read_bytes().split(b"\n")
+        content = path.read_bytes()
     except OSError as error:
         raise KvcertError(f"{shown}: cannot be read ({error.strerror or error})") from None
+    lines = content.split(b"\n")
     if lines[-1] == b"":
         lines.pop()
     if not lines:
@@ -84,7 +94,7 @@ def read(path: Path, kind: Dataset, shown: str | None = None) -> tuple[Row, ...]
         if (first := seen.setdefault(row.id, number)) != number:
             raise KvcertError(f"{where}: _id {row.id!r} is that of line {first}; every row needs its own")
         rows.append(row)
-    return tuple(rows)
+    return File(tuple(rows), hashlib.sha256(content).hexdigest())
 
 
 def _parse(line: bytes, where: str) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from kvcert.errors import KvcertError
-from kvcert.files import sha256_file
 from kvcert.tasks.base import Task
 from kvcert.tasks.example import Count, Draw, Example, Room
 from kvcert.tasks.longbench import library, rows
@@ -21,9 +20,10 @@ FOLDER = "longbench"
 
 @dataclass(frozen=True)
 class LongBenchExample(Example):
-    """An example that remembers the classes it is scored by (classification only)."""
+    """An example that remembers the classes it is scored by (classification only), and the hash of its file."""
 
     classes: tuple[str, ...] = ()
+    file_sha256: str = ""
 
 
 class LongBench(Task):
@@ -49,12 +49,12 @@ class LongBench(Task):
         """
         name, folder = self.data.name, draw.texts / FOLDER
         found, template = rows.load(folder, name), library.template(name)
-        if draw.index >= len(found):
+        if draw.index >= len(found.rows):
             raise KvcertError(
-                f"task {self.name}: example {draw.index} is asked for, but {folder / name}.jsonl has {len(found)} rows; "
-                f"set its examples to {len(found)} or fewer"
+                f"task {self.name}: example {draw.index} is asked for, but {folder / name}.jsonl has {len(found.rows)} "
+                f"rows; set its examples to {len(found.rows)} or fewer"
             )
-        row = found[draw.index]
+        row = found.rows[draw.index]
         return LongBenchExample(
             draw.index,
             template.before,
@@ -69,15 +69,16 @@ class LongBench(Task):
             at_most=room.length,
             origin=f"{name}.jsonl, line {row.line}",
             classes=row.classes,
+            file_sha256=found.sha256,
         )
 
     def longest_answer(self) -> int | None:
         # Where only the configuration is checked, lm-eval may be missing; the worker needs it and asks again.
         return library.template(self.data.name).max_new_tokens if library.installed() else None
 
-    def provenance(self, texts_dir: Path) -> dict[str, str | None]:
-        path = Path(texts_dir) / FOLDER / f"{self.data.name}.jsonl"
-        return {**dict(library.versions()), path.name: f"sha256:{sha256_file(path)}"}
+    def provenance(self, example: Example) -> dict[str, str | None]:
+        assert isinstance(example, LongBenchExample)
+        return {**dict(library.versions()), f"{self.data.name}.jsonl": f"sha256:{example.file_sha256}"}
 
     def score(self, prediction: str, example: Example) -> float:
         assert isinstance(example, LongBenchExample)
