@@ -27,10 +27,12 @@ SPECS = {spec["shard"]: spec for spec in shards(config)}
 CLAIMS = [f"C{number}" for number in range(1, 8)]
 ENVIRONMENT = "../../environment.yml"
 
-# The name holds the hash of the list of models (and of the LongBench files, if any), so another list is another file.
-LONGBENCH = needed(config["study"])
-ASKED = [config["study"]["models"], *([LONGBENCH, RUN["longbench"]] if LONGBENCH else [])]
-PREPARED = f"{CACHE}/prepared/{sha256_json(ASKED if LONGBENCH else ASKED[0])[:16]}.json"
+# The LongBench datasets that the grid reads, and their files where they come from a folder.
+LONGBENCH, GIVEN = needed(config["study"]), RUN["longbench"]
+LONGBENCH_FILES = [Path(GIVEN, f"{name}.jsonl") for name in LONGBENCH] if GIVEN else []
+# The name holds the hash of the list of models (and of these datasets and their folder), so another list is another file.
+ASKED = [config["study"]["models"], LONGBENCH, GIVEN] if LONGBENCH else config["study"]["models"]
+PREPARED = f"{CACHE}/prepared/{sha256_json(ASKED)[:16]}.json"
 LOG_FILES = [f"{RESULTS}/{table}/{shard}.parquet" for table in ("runs", "steps", "heads") for shard in SPECS]
 CLAIM_FILES = [f"{RESULTS}/claims/{claim}.json" for claim in CLAIMS]
 TABLE_FILES = [f"{RESULTS}/tables/{stem}{suffix}" for stem in TABLES for suffix in TABLE_SUFFIXES]

@@ -3,9 +3,8 @@
 
 rule setup:
     input:
-        # Local LongBench files, where they are used: a changed one is checked and copied again. A missing one is told
-        # by the script, with the line that says what to do.
-        [str(file) for name in LONGBENCH if (file := Path(RUN["longbench"], f"{name}.jsonl")).is_file()],
+        # A changed LongBench file is checked and copied again. A missing one is told by the script, with what to do.
+        [str(path) for path in LONGBENCH_FILES if path.is_file()],
     output:
         PREPARED,
     log:
