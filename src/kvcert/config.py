@@ -20,7 +20,7 @@ Config = dict[str, Any]
 #: The schema lies in workflow/schemas; `kvcert/schemas` is a link to it, hence found in a checkout and in a wheel.
 SCHEMA = Path(__file__).parent / "schemas" / "config.schema.yaml"
 #: Keys of `run` that may stand at the top level, so that `snakemake --config results=DIR` works.
-SHORT = ("results", "figures", "cache")
+SHORT = ("results", "figures", "cache", "longbench")
 
 
 class _Loader(yaml.SafeLoader):
@@ -83,7 +83,8 @@ def resolve(config: Mapping[str, Any]) -> Config:
     Parameters
     ----------
     config : mapping
-        `study` and `run` as in config/config.yaml; `results`, `figures` and `cache` may also stand at the top level.
+        `study` and `run` as in config/config.yaml; `results`, `figures`, `cache` and `longbench` may also stand at the
+        top level.
 
     Returns
     -------

@@ -37,6 +37,10 @@ def check_known(config: dict[str, Any]) -> None:
             tasks.get(task["name"]).check_params(task["params"])
         except KvcertError as error:
             raise KvcertError(f"config: study.tasks[{i}].params: {error}") from None
+        try:
+            tasks.get(task["name"]).check_answer(task.get("max_new_tokens", study["max_new_tokens"]))
+        except KvcertError as error:
+            raise KvcertError(f"config: study.tasks[{i}].max_new_tokens: {error}") from None
     for i, row in enumerate(study["rows"]):
         _check_params(f"config: study.rows[{i}].params", row)
     policies = [(f"rows[{i}].policy", row["policy"]) for i, row in enumerate(study["rows"])]
@@ -145,6 +149,10 @@ def _check_budgets(study: dict[str, Any]) -> None:
 def _check_folders(config: dict[str, Any]) -> None:
     for key in ("results", "figures", "cache"):
         _check_folder(f"run.{key}", config["run"][key])
+    if config["run"]["longbench"].startswith("~"):
+        raise KvcertError(
+            f"config: run.longbench: {config['run']['longbench']} is not expanded; write the absolute path"
+        )
     for index, model in enumerate(config["study"]["models"]):
         if "file" in model and (
             PurePosixPath(model["file"]).is_absolute() or ".." in PurePosixPath(model["file"]).parts

@@ -15,6 +15,7 @@ from filelock import AcquireReturnProxy, FileLock, Timeout
 from kvcert import sources, wheels
 from kvcert.errors import KvcertError
 from kvcert.files import canonical_json, sha256_file, write_atomic
+from kvcert.tasks.longbench.fetch import prepare_longbench
 
 #: Bytes of free space asked for before a wheel model is converted (GGUF, float32 safetensors, and some air).
 NEEDED_BYTES = 1_500_000_000
@@ -30,7 +31,8 @@ def prepare_all(config: dict[str, Any], *, say: Callable[[str], None] | None = N
     Raises
     ------
     KvcertError
-        A wheel cannot be fetched or has the wrong hash, a file cannot be written, the disk is full.
+        A wheel cannot be fetched or has the wrong hash, a LongBench file is missing or has a bad row, a file cannot be
+        written, the disk is full.
     """
     say = say or _say
     cache = Path(config["run"]["cache"])
@@ -39,6 +41,8 @@ def prepare_all(config: dict[str, Any], *, say: Callable[[str], None] | None = N
         with _lock(cache, say):
             models = {model["name"]: _model(model, cache, say) for model in config["study"]["models"]}
             manifest = {"models": models, "texts": sources.prepare_texts(cache, say)}
+            if longbench := prepare_longbench(config, cache, say):
+                manifest["longbench"] = longbench
             write_atomic(cache / "manifest.json", json.dumps(manifest, indent=1, sort_keys=True) + "\n")
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from kvcert import verbatim
 from kvcert.errors import KvcertError
 from kvcert.files import sha256_json
 
@@ -27,6 +28,10 @@ class Renderable(Protocol):
     def joiner(self) -> str: ...
     @property
     def chat(self) -> bool: ...
+    @property
+    def at_most(self) -> int | None: ...
+    @property
+    def origin(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -51,10 +56,19 @@ def message(example: Renderable) -> str:
     )
 
 
+def where(example: Renderable, task: Any = None) -> str:
+    """Task, example and, for a benchmark's own text, file and line: how messages begin."""
+    origin = f" ({example.origin})" if example.origin else ""
+    return f"task {getattr(task, 'name', task) or '?'}, example {example.index}{origin}"
+
+
 def render(
     tokenizer: Any, example: Renderable, task: Any = None, *, window: int | None = None, reserve: int = 0
 ) -> Prompt:
     """Render and tokenise `example` once, whole.
+
+    A benchmark's own text (`at_most` is given) is rendered to the letter: nothing is put around it where no chat template
+    is used but what the tokenizer itself puts there, and too long a text is cut in the middle (kvcert.verbatim).
 
     Parameters
     ----------
@@ -70,38 +84,51 @@ def render(
     KvcertError
         Empty question, special tokens inside the text, a template that drops the question, or a prompt over the window.
     """
-    where = f"task {getattr(task, 'name', task) or '?'}, example {example.index}"
+    place = where(example, task)
     if not example.question.strip():
-        raise KvcertError(f"{where}: the question is empty")
-    content = message(example)
+        raise KvcertError(f"{place}: the question is empty")
+    content, question = message(example), example.question
+    if example.at_most is not None:
+        content, question = verbatim.fit(tokenizer, content, question, example.at_most, place)
+    # Plain text of a benchmark: as the tokenizer encodes any text, a BOS only where it adds one by itself.
+    bare = example.at_most is not None and not (example.chat and has_template(tokenizer))
     for token in tokenizer.all_special_tokens:
         if token in content or token in example.answer_prefix:
             raise KvcertError(
-                f"{where}: the text contains the special token {token}, which would change its structure"
+                f"{place}: the text contains the special token {token}, which would change its structure"
             )
-    head, templated = (
-        apply_template(tokenizer, content) if example.chat else (with_bos(tokenizer, content), False)
-    )
-    start = head.rfind(example.question.strip())
+    if bare:
+        head, templated = content, False
+    elif example.chat:
+        head, templated = apply_template(tokenizer, content)
+    else:
+        head, templated = with_bos(tokenizer, content), False
+    start = head.rfind(question.strip())
     if start < 0:
         raise KvcertError(
-            f"{where}: the model's chat template alters the question; its place cannot be found"
+            f"{place}: the model's chat template alters the question; its place cannot be found"
         )
     text = head + example.answer_prefix
-    encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+    encoded = tokenizer(text, add_special_tokens=bare, return_offsets_mapping=True)
     ids = tuple(int(token) for token in encoded["input_ids"])
     n_context = 0
     for _, end in encoded["offset_mapping"]:
         if end > start:
             break
         n_context += 1
-    check_bos(tokenizer, ids, where)
+    if not bare:
+        check_bos(tokenizer, ids, place)
     limit = window if window is not None else int(min(tokenizer.model_max_length, 2**31))
     if len(ids) + reserve > limit:
         size = f"{len(ids)} tokens (+{reserve} to answer)"
-        raise KvcertError(f"{where}: the prompt has {size}, over the model's window of {limit}")
+        raise KvcertError(f"{place}: the prompt has {size}, over the model's window of {limit}")
     digest = sha256_json({"ids": ids, "n_context": n_context})
     return Prompt(ids=ids, n_context=n_context, text=text, sha256=digest, templated=templated)
+
+
+def has_template(tokenizer: Any) -> bool:
+    """Whether the model comes with a chat template."""
+    return bool(getattr(tokenizer, "chat_template", None))
 
 
 def apply_template(tokenizer: Any, content: str) -> tuple[str, bool]:
@@ -109,7 +136,7 @@ def apply_template(tokenizer: Any, content: str) -> tuple[str, bool]:
 
     A template that already begins with the BOS gets no second one; without a template the text stays plain.
     """
-    templated = bool(getattr(tokenizer, "chat_template", None))
+    templated = has_template(tokenizer)
     if templated:
         turns = [{"role": "user", "content": content}]
         text = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)

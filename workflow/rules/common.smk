@@ -13,6 +13,7 @@ from kvcert.grid import shards
 from kvcert.paper.catalogue import FIGURE_SUFFIXES, TABLE_SUFFIXES, TABLES, figures
 from kvcert.paper.cells import DONE, state
 from kvcert.sizing import memory_mb, minutes, partition
+from kvcert.tasks.longbench.catalogue import needed
 
 try:
     config = resolve(config)
@@ -26,8 +27,12 @@ SPECS = {spec["shard"]: spec for spec in shards(config)}
 CLAIMS = [f"C{number}" for number in range(1, 8)]
 ENVIRONMENT = "../../environment.yml"
 
-# The name holds the hash of the list of models, so another list is another file.
-PREPARED = f"{CACHE}/prepared/{sha256_json(config['study']['models'])[:16]}.json"
+# The LongBench datasets that the grid reads, and their files where they come from a folder.
+LONGBENCH, GIVEN = needed(config["study"]), RUN["longbench"]
+LONGBENCH_FILES = [Path(GIVEN, f"{name}.jsonl") for name in LONGBENCH] if GIVEN else []
+# The name holds the hash of the list of models (and of these datasets and their folder), so another list is another file.
+ASKED = [config["study"]["models"], LONGBENCH, GIVEN] if LONGBENCH else config["study"]["models"]
+PREPARED = f"{CACHE}/prepared/{sha256_json(ASKED)[:16]}.json"
 LOG_FILES = [f"{RESULTS}/{table}/{shard}.parquet" for table in ("runs", "steps", "heads") for shard in SPECS]
 CLAIM_FILES = [f"{RESULTS}/claims/{claim}.json" for claim in CLAIMS]
 TABLE_FILES = [f"{RESULTS}/tables/{stem}{suffix}" for stem in TABLES for suffix in TABLE_SUFFIXES]

@@ -2,6 +2,9 @@
 
 
 rule setup:
+    input:
+        # A changed LongBench file is checked and copied again. A missing one is told by the script, with what to do.
+        [str(path) for path in LONGBENCH_FILES if path.is_file()],
     output:
         PREPARED,
     log:

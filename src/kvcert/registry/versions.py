@@ -12,7 +12,16 @@ from kvcert.sources import TEXTS, TEXTS_WHEEL, TEXTS_WHEEL_SHA256
 PACKAGE = Path(kvcert.__file__).resolve().parent
 #: Rooms and files whose code decides what a run is and how it is scored.
 ROOMS = ("cache", "claims", "kernels", "logs", "policies", "runner", "scorers", "survey", "tasks")
-SINGLE = ("attention.py", "config.py", "convert.py", "grid.py", "models.py", "prompts.py", "sources.py")
+SINGLE = (
+    "attention.py",
+    "config.py",
+    "convert.py",
+    "grid.py",
+    "models.py",
+    "prompts.py",
+    "sources.py",
+    "verbatim.py",
+)
 SOURCES = frozenset({".py", ".h", ".cuh", ".cu", ".cpp"})
 
 

@@ -26,11 +26,19 @@ LICENCES = {
         "CC BY-SA 4.0",
     ),
 }
+#: The same for all tasks whose names begin with `longbench_`.
+LONGBENCH = (
+    "LongBench",
+    "Bai, Lv, Zhang et al., LongBench: A Bilingual, Multitask Benchmark for Long Context Understanding, ACL 2024.",
+    "MIT; the constituent datasets keep their own licences",
+)
 
 
 def licences(logs: Logs) -> list[tuple[str, str, str]]:
     """Name, reference and licence of each data set whose words this page shows."""
-    return [LICENCES[task] for task in sorted(logs.runs["task"].unique()) if task in LICENCES]
+    tasks = sorted(logs.runs["task"].unique())
+    found = [LICENCES[task] for task in tasks if task in LICENCES]
+    return found + ([LONGBENCH] if any(task.startswith("longbench_") for task in tasks) else [])
 
 
 def frozen(logs: Logs) -> str:

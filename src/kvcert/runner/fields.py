@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from kvcert import tasks
 from kvcert.grid import Spec, label, run_id, spec_sha256
 from kvcert.models import LoadedModel
 from kvcert.prompts import Prompt
@@ -40,7 +41,7 @@ def common_fields(
         "device": run["device"],
         "dtype": spec["model"]["dtype"],
         "threads": run["threads"],
-        "versions": provenance.versions(),
+        "versions": provenance.versions(tasks.get(task["name"]).provenance(example)),
     }
 
 

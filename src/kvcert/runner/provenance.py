@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,13 +23,17 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
+def versions(task: Mapping[str, str | None]) -> str:
+    """Canonical JSON of package versions, Python and processor, and of what the task adds to them."""
+    return canonical_json({**_own(), **task})
+
+
 @cache
-def versions() -> str:
-    """Canonical JSON of package versions, Python and processor."""
+def _own() -> dict[str, str | None]:
     found: dict[str, str | None] = {}
     for package in PACKAGES:
         try:
             found[package] = version(package)
         except PackageNotFoundError:
             found[package] = None
-    return canonical_json(found | {"python": platform.python_version(), "processor": processor()})
+    return found | {"python": platform.python_version(), "processor": processor()}

@@ -109,16 +109,21 @@ def measure(
 def load_examples(spec: Spec, model: LoadedModel, cache: Path) -> list[tuple[Example, prompts.Prompt]]:
     """The shard's examples with their rendered prompts; everything that can be refused is refused here."""
     task = tasks.get(spec["task"]["name"])
+    task.check_answer(spec["max_new_tokens"])
     count = prompts.prompt_counter(model.tokenizer)
     pairs = []
     for example in task.examples(spec["task"], spec["seed"], spec["examples"], count, cache / "texts"):
         prompt = prompts.render(model.tokenizer, example, task)
+        where = prompts.where(example, task)
         if len(prompt.ids) + spec["max_new_tokens"] > model.window:
             raise KvcertError(
-                f"task {task.name}, example {example.index}: {len(prompt.ids)} prompt tokens and "
+                f"{where}: {len(prompt.ids)} prompt tokens and "
                 f"{spec['max_new_tokens']} new ones exceed the window of {model.name} ({model.window}): lower its length"
             )
         for row in spec["rows"]:
-            capacity_of(row["budget"], prompt.n_context, spec["constants"])
+            try:
+                capacity_of(row["budget"], prompt.n_context, spec["constants"])
+            except KvcertError as error:
+                raise KvcertError(f"{where}: {error}") from None
         pairs.append((example, prompt))
     return pairs

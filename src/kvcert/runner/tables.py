@@ -107,7 +107,9 @@ def heads_table(
     head = np.tile(logged.astype(np.int16), len(layers))
     data: dict[str, Any] = {
         "run_id": pa.DictionaryArray.from_arrays(
-            pa.array(np.repeat(np.arange(len(ids)), np.multiply(counts, block)), pa.int32()),
+            pa.array(
+                np.repeat(np.arange(len(ids)), np.multiply(np.asarray(counts, np.int64), block)), pa.int32()
+            ),
             pa.array(ids, pa.string()),
         ),
         "step": np.repeat(np.asarray(steps, np.int32), block),

@@ -73,6 +73,23 @@ class Task(ABC):
             f"task {self.name}: length {room.length} does not fit example {index}; use a larger length"
         )
 
+    def longest_answer(self) -> int | None:
+        """Most new tokens that a benchmark prescribes for an answer; None where any number will do."""
+        return None
+
+    def check_answer(self, max_new_tokens: int) -> None:
+        """Refuse more new tokens than the benchmark prescribes; fewer are the configuration's own choice."""
+        most = self.longest_answer()
+        if most is not None and max_new_tokens > most:
+            raise KvcertError(
+                f"task {self.name}: max_new_tokens is {max_new_tokens}, the benchmark allows {most}; "
+                f"give the task max_new_tokens: {most} or fewer"
+            )
+
+    def provenance(self, example: Example) -> dict[str, str | None]:
+        """What else an example comes from, for the log's `versions`: libraries, the hash of its file."""
+        return {}
+
     @abstractmethod
     def make(self, stream: Stream, room: Room, params: dict[str, Any], draw: Draw) -> Example | None:
         """Make one example, or None if this draw does not fit the room (another one is tried)."""

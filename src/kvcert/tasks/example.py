@@ -24,7 +24,8 @@ class Example:
     `answers` are alternatives for question answering and all required for retrieval tasks; the task's `score` knows.
     `joiner` stands between instruction, context and question; a benchmark with a template of its own has it empty.
     `chat` is false where the benchmark prescribes plain text even for a chat model. An answer ends before the first of
-    the texts in `stop`.
+    the texts in `stop`. `at_most` marks a benchmark's own text, which was not made to fit: rendered to the letter, cut in
+    the middle where it has more tokens than that. `origin` is its file and line, for messages.
     """
 
     index: int
@@ -37,6 +38,8 @@ class Example:
     joiner: str = "\n\n"
     chat: bool = True
     stop: tuple[str, ...] = ()
+    at_most: int | None = None
+    origin: str = ""
 
     @property
     def sha256(self) -> str:
