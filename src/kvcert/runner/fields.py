@@ -6,6 +6,7 @@ from typing import Any
 
 from kvcert.grid import Spec, label, run_id, spec_sha256
 from kvcert.models import LoadedModel
+from kvcert.presses import PRESSES
 from kvcert.prompts import Prompt
 from kvcert.runner import provenance
 from kvcert.runner.answer import text
@@ -24,6 +25,7 @@ def common_fields(
 ) -> dict[str, Any]:
     """What all runs of an example have in common."""
     task = spec["task"]
+    pressed = any(row["scorer"] in PRESSES for row in spec["rows"]) or spec["scorer"] in PRESSES
     return {
         "shard": spec["shard"],
         "model": model.name,
@@ -40,7 +42,7 @@ def common_fields(
         "device": run["device"],
         "dtype": spec["model"]["dtype"],
         "threads": run["threads"],
-        "versions": provenance.versions(),
+        "versions": provenance.versions(*(["kvpress"] if pressed else [])),
     }
 
 

@@ -23,10 +23,10 @@ def processor() -> str:
 
 
 @cache
-def versions() -> str:
-    """Canonical JSON of package versions, Python and processor."""
+def versions(*more: str) -> str:
+    """Canonical JSON of package versions (`more`: packages that only some runs use), Python and processor."""
     found: dict[str, str | None] = {}
-    for package in PACKAGES:
+    for package in (*PACKAGES, *more):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

@@ -7,27 +7,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from kvcert.paper.figures.bars import categories, points, shifts
-from kvcert.paper.figures.style import (
-    BLACK,
-    COLUMN,
-    DOUBLE,
-    POLICIES,
-    SETTINGS,
-    new_figure,
-    nothing,
-    percent,
-    style,
-)
+from kvcert.paper.figures.rows import NAMES, fewer, label, looks, named, ordered
+from kvcert.paper.figures.style import BLACK, COLUMN, DOUBLE, SETTINGS, new_figure, nothing, percent
 from kvcert.paper.logs import Logs
 from kvcert.paper.stats import cluster_mean, table_of_means
 
-LABELS = {
-    "poisson": "Poisson",
-    "topk": "top-k",
-    "random": "random tail",
-    "streaming": "sinks + recent",
-    "full": "full cache",
-}
+#: Rows that fit into one line of the legend, at the usual height.
+USUAL = 5
 
 
 def draw(logs: Logs) -> Figure:
@@ -40,39 +26,41 @@ def draw(logs: Logs) -> Figure:
     settings = [name for name in SETTINGS if (free["setting"] == name).any()] or sorted(
         free["setting"].unique()
     )
-    figure, axes = new_figure(
-        DOUBLE if len(settings) > 1 else COLUMN, 2.8, columns=len(settings), sharey=True
-    )
-    scorers = free.groupby("policy")["scorer"].transform("nunique")
-    free = free.assign(policy=free["policy"].where(scorers == 1, free["policy"] + ", " + free["scorer"]))
+    free, left_out = fewer(named(free), logs.scorer)
     evicted = free[free["policy"] != "full"]
     budgets = sorted(evicted["budget"].unique())
-    policies = sorted(
-        evicted["policy"].unique(),
-        key=lambda name: (list(POLICIES).index(name) if name in POLICIES else 99, name),
+    rows = ordered(list(evicted["row"].unique()))
+    few = len(rows) < USUAL
+    columns = USUAL if few else 4 if len(settings) > 1 else 2
+    lines = -(-(len(rows) + 1) // columns)
+    figure, axes = new_figure(
+        DOUBLE if len(settings) > 1 else COLUMN,
+        2.8 if few else 2.8 + 0.15 * lines,
+        columns=len(settings),
+        sharey=True,
     )
     for panel, setting in zip(axes[0], settings, strict=True):
-        _panel(panel, free[free["setting"] == setting], policies, budgets)
+        _panel(panel, free[free["setting"] == setting], rows, budgets)
         panel.set_title(SETTINGS.get(setting, setting))
     axes[0, 0].set_ylabel("mean task score")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    title = f"{left_out} further rows, with other scores: see the table" if left_out else None
+    figure.legend(
+        *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=columns, title=title
+    )
     return figure
 
 
-def _panel(axes: Axes, free: pd.DataFrame, policies: list[str], budgets: list[float]) -> None:
+def _panel(axes: Axes, free: pd.DataFrame, rows: list[str], budgets: list[float]) -> None:
     full = free[free["policy"] == "full"]
     if len(full):
         mean, low, high, _ = cluster_mean(full, "score")
-        axes.axhline(mean, color=BLACK, linewidth=1, label=LABELS["full"])
+        axes.axhline(mean, color=BLACK, linewidth=1, label=NAMES["full"])
         if low == low:  # not NaN
             axes.axhspan(low, high, color=BLACK, alpha=0.08, linewidth=0)
-    table = table_of_means(free[free["policy"] != "full"], ["policy", "budget"], "score")
-    for index, (policy, shift) in enumerate(zip(policies, shifts(len(policies)), strict=True)):
-        color, shape, line = POLICIES.get(policy, tuple(style(index + 5).values()))
-        look = {"color": color, "marker": shape, "linestyle": line}
-        points(
-            axes, budgets, table[table["policy"] == policy], "budget", shift, look, LABELS.get(policy, policy)
-        )
+    table = table_of_means(free[free["policy"] != "full"], ["row", "budget"], "score")
+    sideways = shifts(len(rows), 0.36 if len(rows) < USUAL else 0.7)
+    for row, shift, look in zip(rows, sideways, looks(rows), strict=True):
+        points(axes, budgets, table[table["row"] == row], "budget", shift, look, label(row))
     if not budgets:
         nothing(axes, "no evicted run in this setting")
         return
