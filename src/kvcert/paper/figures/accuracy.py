@@ -1,4 +1,7 @@
-"""Figure `accuracy`: mean task score by budget and policy, one panel per setting, with the full-cache line."""
+"""Figure `accuracy`: mean task score by budget and policy, one panel per setting, with the full-cache line.
+
+Up to twelve rows are lines over budgets; more of them are listed one below the other, a mark for each budget.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,14 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kvcert.paper.figures.bars import categories, points, shifts
+from kvcert.paper.figures.bars import categories, marks, points, shifts
 from kvcert.paper.figures.rows import NAMES, fewer, label, looks, named, ordered
-from kvcert.paper.figures.style import BLACK, COLUMN, DOUBLE, SETTINGS, new_figure, nothing, percent
+from kvcert.paper.figures.style import BLACK, COLUMN, DOUBLE, SETTINGS, new_figure, nothing, percent, style
 from kvcert.paper.logs import Logs
 from kvcert.paper.stats import cluster_mean, table_of_means
 
-#: Rows that fit into one line of the legend, at the usual height.
-USUAL = 5
+#: Rows that fit into one line of the legend, at the usual height; rows that can be told apart as lines.
+USUAL, LINES = 5, 12
 
 
 def draw(logs: Logs) -> Figure:
@@ -30,23 +33,49 @@ def draw(logs: Logs) -> Figure:
     evicted = free[free["policy"] != "full"]
     budgets = sorted(evicted["budget"].unique())
     rows = ordered(list(evicted["row"].unique()))
+    width = DOUBLE if len(settings) > 1 else COLUMN
+    parts = [(SETTINGS.get(name, name), free[free["setting"] == name]) for name in settings]
+    if len(rows) > LINES:
+        return _listed(parts, rows, budgets, width, left_out)
     few = len(rows) < USUAL
     columns = USUAL if few else 4 if len(settings) > 1 else 2
-    lines = -(-(len(rows) + 1) // columns)
-    figure, axes = new_figure(
-        DOUBLE if len(settings) > 1 else COLUMN,
-        2.8 if few else 2.8 + 0.15 * lines,
-        columns=len(settings),
-        sharey=True,
-    )
-    for panel, setting in zip(axes[0], settings, strict=True):
-        _panel(panel, free[free["setting"] == setting], rows, budgets)
-        panel.set_title(SETTINGS.get(setting, setting))
+    height = 2.8 if few else 2.8 + 0.15 * -(-(len(rows) + 1) // columns)
+    figure, axes = new_figure(width, height, columns=len(settings), sharey=True)
+    for panel, (title, part) in zip(axes[0], parts, strict=True):
+        _panel(panel, part, rows, budgets)
+        panel.set_title(title)
     axes[0, 0].set_ylabel("mean task score")
-    title = f"{left_out} further rows, with other scores: see the table" if left_out else None
-    figure.legend(
-        *axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=columns, title=title
-    )
+    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=columns)
+    return figure
+
+
+def _listed(
+    parts: list[tuple[str, pd.DataFrame]], rows: list[str], budgets: list[float], width: float, left_out: int
+) -> Figure:
+    """Rows from top to bottom, the score to the right."""
+    figure, axes = new_figure(width, 1.1 + 0.16 * len(rows), columns=len(parts), sharex=True, sharey=True)
+    for panel, (title, part) in zip(axes[0], parts, strict=True):
+        full = part[part["policy"] == "full"]
+        if len(full):
+            panel.axvline(cluster_mean(full, "score")[0], color=BLACK, linewidth=1, label=NAMES["full"])
+        table = table_of_means(part[part["policy"] != "full"], ["row", "budget"], "score")
+        for index, (budget, shift) in enumerate(zip(budgets, shifts(len(budgets), 0.4), strict=True)):
+            marks(
+                panel,
+                rows,
+                table[table["budget"] == budget],
+                "row",
+                shift,
+                style(index),
+                f"{percent(budget)} kept",
+            )
+        panel.set_yticks(range(len(rows)), [label(row) for row in rows])
+        panel.set_ylim(len(rows) - 0.5, -0.5)
+        panel.set_title(title)
+        panel.set_xlabel("mean task score")
+    note = f"{left_out} further rows, with other scores: see the table accuracy" if left_out else None
+    handles = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=USUAL, title=note)
     return figure
 
 

@@ -22,8 +22,8 @@ NAMES = {
 }
 #: Markers of further rows of one policy, which keep its colour.
 MARKERS = ["o", "s", "D", "v", "P", "^", "X", "h", "<", ">", "p", "d", "*", "H", "8", "4"]
-#: More rows than this cannot be told apart in one picture.
-MOST = len(MARKERS)
+#: More rows than this are not drawn in one picture.
+MOST = 40
 
 
 def named(free: pd.DataFrame) -> pd.DataFrame:
@@ -66,15 +66,17 @@ def label(row: str) -> str:
 
 def looks(rows: list[str]) -> list[dict[str, Any]]:
     """Colour, marker and line of each row: those of its policy; further rows of a policy take markers still free."""
-    taken = {POLICIES[row][1] for row in rows if row in POLICIES}
+    present = {base(row) for row in rows}
+    free = [marker for marker in MARKERS if marker not in {POLICIES[p][1] for p in present & set(POLICIES)}]
+    seen: set[str] = set()
     found: list[dict[str, Any]] = []
     for index, row in enumerate(rows):
         policy = base(row)
-        look = style(index + len(POLICIES))
+        look = style(index)
         if policy in POLICIES:
             look = dict(zip(("color", "marker", "linestyle"), POLICIES[policy], strict=True))
-        if row not in POLICIES and look["marker"] in taken:
-            look["marker"] = next((marker for marker in MARKERS if marker not in taken), look["marker"])
-        taken.add(look["marker"])
+        if (policy in seen or policy not in POLICIES) and free:
+            look["marker"] = free.pop(0)
+        seen.add(policy)
         found.append(look)
     return found
