@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import json
 import statistics
 import time
 from pathlib import Path
@@ -38,7 +39,7 @@ from kvcert.presses import PRESSES, compression_ratio
 from kvcert.prompts import Prompt
 from kvcert.runner import example as runner
 from kvcert.runner.panel import Panel
-from kvcert.runner.provenance import processor
+from kvcert.runner.provenance import processor, versions
 from kvcert.runner.shard import load_examples
 from kvcert.scorers.press.library import library
 
@@ -158,7 +159,9 @@ def main() -> None:
     pipeline = kvpress.KVPressTextGenerationPipeline(model=plain, tokenizer=model.tokenizer, device="cpu")
     backend = resolve_backend("auto", "cpu")
     cells = len(spec["rows"])
-    print(f"{processor()}, 1 thread, torch {torch.__version__}, kvpress {kvpress_version()}")
+    print(
+        f"{processor()}, 1 thread, torch {torch.__version__}, kvpress {json.loads(versions('kvpress'))['kvpress']}"
+    )
     print(
         f"{model.name}, {options.task}, {options.length} tokens, {options.new} new, {cells} cells "
         f"({len(SCORERS)} presses x {len(BUDGETS)} budgets, and the full cache), {options.examples} examples"
@@ -166,29 +169,28 @@ def main() -> None:
     print(f"kvpress: one pipeline call a cell. Ours: one shard, backend {backend}, ", end="")
     print("bare" if options.bare else "attention errors measured")
     times: dict[str, list[float]] = {"ours": [], "kvpress": []}
+    processor_times = dict.fromkeys(times, 0.0)
     equal = total = 0
     with torch.inference_mode():
         for number, (example, _) in enumerate(load_examples(spec, model, cache)):
             prompt, answers = kvpress_prompt(pipeline, example), {}
             for side in ("ours", "kvpress") if number % 2 == 0 else ("kvpress", "ours"):
+                started = time.process_time()
                 if side == "ours":
                     seconds, answers[side] = through_ours(model, spec, prompt, backend)
                 else:
                     seconds, answers[side] = through_kvpress(pipeline, spec, example, prompt)
                 times[side].append(seconds)
+                processor_times[side] += time.process_time() - started
             equal += sum(a == b for a, b in zip(answers["ours"], answers["kvpress"], strict=True))
             total += cells
             print(f"  kvpress {times['kvpress'][-1]:.1f} s, ours {times['ours'][-1]:.1f} s")
     median = {side: statistics.median(values) for side, values in times.items()}
     print(f"same kept tokens per KV head in all {total} cells; same answer in {equal} of {total}")
+    used = processor_times["kvpress"] / processor_times["ours"]
+    print(f"processor time, kvpress over ours: {used:.2f} (other programs on the machine do not enter)")
     print(f"median seconds an example: kvpress {median['kvpress']:.2f}, ours {median['ours']:.2f}")
     print(f"ratio kvpress_over_ours {median['kvpress'] / median['ours']:.2f}")
-
-
-def kvpress_version() -> str:
-    from importlib.metadata import version
-
-    return version("kvpress")
 
 
 if __name__ == "__main__":

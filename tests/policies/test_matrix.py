@@ -15,7 +15,7 @@ from kvcert.config_checks import DETERMINISTIC
 from kvcert.grid import CERTIFIED, OWN_SCORE, SCORELESS, certified, label, shards
 from kvcert.logs import integrity
 from kvcert.paper import figures, tables
-from kvcert.paper.figures.style import house_style, save
+from kvcert.paper.figures.style import house_style
 from kvcert.paper.logs import Logs
 
 CELLS = [(policy, scorer) for policy in SCORED for scorer in ALL_SCORERS]
@@ -98,16 +98,29 @@ def test_claims_tables_and_figures_cope(matrix, tmp_path, root):
     (path,) = [p for p in tables.write_all(copy, stems=["accuracy"]) if p.suffix == ".csv"]
     text = path.read_text()
     assert all(name in text for name in ("mixture[lam=0.3]", "adakv[safeguard=0.2]", "kvpress_lagkv", "lru"))
+    picture = drawn(Logs(copy, config))
+    (legend,) = picture.legends
+    left_out = len(SCORED) * (len(ALL_SCORERS) - 1)
+    assert legend.get_title().get_text().startswith(f"{left_out} further rows")
+    # With two scorers each row has a line of its own, named for people.
+    logs = Logs(copy, config)
+    logs.free = logs.free[logs.free["scorer"].isin(["none", "snapkv", "h2o"])]
+    listed = [text.get_text() for text in drawn(logs).axes[0].get_yticklabels()]
+    assert len(listed) == 2 * len(SCORED) + len(SCORELESS) - 1
+    assert {"top-k, snapkv", "mixture λ=0.3, h2o", "sinks + recent"} <= set(listed)
+
+
+def drawn(logs):
+    """The figure `accuracy`, drawn; its legend and its panels lie inside the page."""
     with house_style():
-        figure = figures._drawn(Logs(copy), "accuracy")
+        figure = figures._drawn(logs, "accuracy")
         figure.draw_without_rendering()
-        save(figure, tmp_path, "accuracy")
     renderer = figure.canvas.get_renderer()
-    (legend,) = figure.legends
-    box = legend.get_window_extent(renderer)
-    assert box.x0 >= 0
-    assert box.x1 <= figure.bbox.width
+    boxes = [legend.get_window_extent(renderer) for legend in figure.legends]
+    boxes += [panel.get_tightbbox(renderer) for panel in figure.axes]
+    assert all(box.x0 >= -1 and box.x1 <= figure.bbox.width + 1 for box in boxes)
     assert all(panel.get_window_extent(renderer).height > 60 for panel in figure.axes)
+    return figure
 
 
 def test_shard_tables_hold_the_labels(matrix):

@@ -5,6 +5,8 @@ Up to twelve rows are lines over budgets; more of them are listed one below the 
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -35,8 +37,12 @@ def draw(logs: Logs) -> Figure:
     rows = ordered(list(evicted["row"].unique()))
     width = DOUBLE if len(settings) > 1 else COLUMN
     parts = [(SETTINGS.get(name, name), free[free["setting"] == name]) for name in settings]
+    note = f"{left_out} further rows, with other scores: see the table accuracy" if left_out else None
     if len(rows) > LINES:
-        return _listed(parts, rows, budgets, width, left_out)
+        figure, axes = _listed(parts, rows, budgets, width)
+        handles = axes[0, 0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside lower center", ncols=USUAL, title=note)
+        return figure
     few = len(rows) < USUAL
     columns = USUAL if few else 4 if len(settings) > 1 else 2
     height = 2.8 if few else 2.8 + 0.15 * -(-(len(rows) + 1) // columns)
@@ -45,13 +51,14 @@ def draw(logs: Logs) -> Figure:
         _panel(panel, part, rows, budgets)
         panel.set_title(title)
     axes[0, 0].set_ylabel("mean task score")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=columns)
+    handles = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=columns, title=note)
     return figure
 
 
 def _listed(
-    parts: list[tuple[str, pd.DataFrame]], rows: list[str], budgets: list[float], width: float, left_out: int
-) -> Figure:
+    parts: list[tuple[str, pd.DataFrame]], rows: list[str], budgets: list[float], width: float
+) -> tuple[Figure, Any]:
     """Rows from top to bottom, the score to the right."""
     figure, axes = new_figure(width, 1.1 + 0.16 * len(rows), columns=len(parts), sharex=True, sharey=True)
     for panel, (title, part) in zip(axes[0], parts, strict=True):
@@ -73,10 +80,7 @@ def _listed(
         panel.set_ylim(len(rows) - 0.5, -0.5)
         panel.set_title(title)
         panel.set_xlabel("mean task score")
-    note = f"{left_out} further rows, with other scores: see the table accuracy" if left_out else None
-    handles = axes[0, 0].get_legend_handles_labels()
-    figure.legend(*handles, loc="outside lower center", ncols=USUAL, title=note)
-    return figure
+    return figure, axes
 
 
 def _panel(axes: Axes, free: pd.DataFrame, rows: list[str], budgets: list[float]) -> None:
