@@ -15,7 +15,8 @@ pytestmark = pytest.mark.slow
 
 def test_one_short_example(cache):
     pytest.importorskip("kvpress")
-    assert (ROOT / ".kvcert").resolve() == cache.resolve() or pytest.skip("the benchmark reads .kvcert")
+    if (ROOT / ".kvcert").resolve() != cache.resolve():
+        pytest.skip("the benchmark reads the model from .kvcert")
     done = subprocess.run(
         [sys.executable, "benchmarks/bench_kvpress.py", "--examples", "1", "--length", "320", "--new", "4"],
         cwd=ROOT,
