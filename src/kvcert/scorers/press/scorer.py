@@ -43,4 +43,8 @@ class PressScorer(Scorer):
             raise KvcertError(
                 f"scorer {self.name}: kvpress refuses {keys.shape[1]} tokens ({error}); use a longer context"
             ) from None
+        except NotImplementedError as error:
+            raise KvcertError(
+                f"scorer {self.name}: kvpress does not know this model ({error}); use another score"
+            ) from None
         return score[0, :, :n]
