@@ -25,8 +25,9 @@ def kvcert_attention(
     key: Tensor,
     value: Tensor,
     attention_mask: Tensor | None,
-    scaling: float,
     dropout: float = 0.0,
+    *,
+    scaling: float,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """Attention of new tokens through our cache. query [R, H, T, D], key and value [R, K, T, D] (new tokens only)."""

@@ -9,10 +9,11 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from kvcert.errors import KvcertError
-from kvcert.grid import PARAMS, label
+from kvcert.grid import OWN_SCORE, PARAMS, label
+from kvcert.presses import PRESSES
 
 #: Policies that give the same selection at every draw.
-DETERMINISTIC = ("full", "topk", "streaming")
+DETERMINISTIC = ("full", "topk", "streaming", "adakv", "lru")
 
 
 def check_together(config: dict[str, Any]) -> None:
@@ -46,7 +47,7 @@ def check_known(config: dict[str, Any]) -> None:
     policies = [(f"rows[{i}].policy", row["policy"]) for i, row in enumerate(study["rows"])]
     _refuse_unknown(policies, _modules("policies"))
     scorers = [(f"rows[{i}].scorer", row["scorer"]) for i, row in enumerate(study["rows"]) if "scorer" in row]
-    _refuse_unknown([("scorer", study["scorer"]), *scorers], _modules("scorers"))
+    _refuse_unknown([("scorer", study["scorer"]), *scorers], [*_modules("scorers"), *PRESSES])
 
 
 def _check_params(where: str, row: dict[str, Any]) -> None:
@@ -118,6 +119,11 @@ def _check_rows(study: dict[str, Any]) -> None:
         if row["draws"] > 1 and row["policy"] in DETERMINISTIC:
             raise KvcertError(
                 f"config: study.rows[{index}].draws: {row['policy']} has no randomness; leave draws out"
+            )
+        if "scorer" in row and row["policy"] in OWN_SCORE:
+            raise KvcertError(
+                f"config: study.rows[{index}].scorer: {row['policy']} has a score of its own "
+                f"({OWN_SCORE[row['policy']]}); leave scorer out"
             )
     expanded = [
         (index, (label(row), budget, row.get("scorer", study["scorer"])))

@@ -27,7 +27,12 @@ SCORELESS = frozenset({"full", "random", "streaming"})
 #: Policies with known inclusion probabilities, hence a certificate.
 CERTIFIED = frozenset({"poisson", "mixture", "uniform"})
 #: Policies with parameters: name of each → smallest and largest value. All must be given: none has a default.
-PARAMS: dict[str, dict[str, tuple[float, float]]] = {"mixture": {"lam": (1e-6, 1.0)}}
+PARAMS: dict[str, dict[str, tuple[float, float]]] = {
+    "mixture": {"lam": (1e-6, 1.0)},
+    "adakv": {"safeguard": (0.0, 1.0)},
+}
+#: Policies that are a rule together with a score of their own: policy → scorer. Their rows name none.
+OWN_SCORE = {"lru": "last_used"}
 
 
 def expand_rows(study: dict[str, Any]) -> list[dict[str, Any]]:
@@ -40,7 +45,8 @@ def expand_rows(study: dict[str, Any]) -> list[dict[str, Any]]:
         policy, params = entry["policy"], entry.get("params")
         for budget in entry.get("budgets") or [1.0]:
             for draw in range(entry.get("draws", 1)):
-                scorer = "none" if policy in SCORELESS else entry.get("scorer") or study["scorer"]
+                named = OWN_SCORE.get(policy) or entry.get("scorer") or study["scorer"]
+                scorer = "none" if policy in SCORELESS else named
                 row = {"policy": policy, "budget": float(budget), "draw": draw, "scorer": scorer}
                 rows.append(row | ({"params": dict(params)} if params else {}))
     return sorted(rows, key=lambda row: row["policy"] != "full")

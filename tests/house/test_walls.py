@@ -21,6 +21,7 @@ LIGHT_FILES = [
     "errors.py",
     "estimate.py",
     "pace.py",
+    "presses.py",
     "sizing.py",
     "unlock.py",
     "worklog.py",

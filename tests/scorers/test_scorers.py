@@ -54,7 +54,7 @@ def test_scores_are_finite_and_non_negative(name, attention):
     k[0, 3] = float("nan")
     scorer = scorers.get(name, CONSTANTS)
     scorer.observe(0, q, k, 0.4)
-    z = scorer.score(0, q[:, -5:], k, N, 0.4)
+    z = scorer.score(0, q[:, -5:], k, N, 0.4, k)
     assert z.dtype == torch.float64
     assert z.shape == (K, N)
     assert bool(torch.isfinite(z).all())

@@ -76,6 +76,7 @@ class ContextCache(HookCache):
             rows = []
             for layer, queries in enumerate(self.queries):
                 assert queries is not None, "scores before prefill"
-                rows.append(scorer.score(layer, queries, self.keys[layer][0, :, : self.end], n, self.scale))
+                keys, values = (x[layer][0, :, : self.end] for x in (self.keys, self.values))
+                rows.append(scorer.score(layer, queries, keys, n, self.scale, values))
             found[name] = torch.stack(rows)
         return found

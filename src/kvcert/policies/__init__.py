@@ -3,17 +3,32 @@
 from __future__ import annotations
 
 from kvcert.errors import KvcertError
+from kvcert.policies.adakv import AdaKV
 from kvcert.policies.base import Policy, Selection, capacity_of
 from kvcert.policies.full import Full
+from kvcert.policies.lru import LRU
 from kvcert.policies.mixture import Mixture
 from kvcert.policies.poisson import Poisson
 from kvcert.policies.random import Random
 from kvcert.policies.streaming import Streaming
 from kvcert.policies.topk import TopK
+from kvcert.policies.uncorrected import Uncorrected
 from kvcert.policies.uniform import Uniform
 
 POLICIES: dict[str, type[Policy]] = {
-    policy.name: policy for policy in (Full, TopK, Poisson, Mixture, Uniform, Random, Streaming)
+    policy.name: policy
+    for policy in (
+        Full,
+        TopK,
+        Poisson,
+        Mixture,
+        Uniform,
+        Uncorrected,
+        AdaKV,
+        LRU,
+        Random,
+        Streaming,
+    )
 }
 
 

@@ -21,6 +21,7 @@ from kvcert.prompts import Prompt
 from kvcert.runner.decoding import decode_full, decode_rows, force_rows
 from kvcert.runner.panel import Panel
 from kvcert.runner.record import Trail
+from kvcert.scorers.press import recording
 from kvcert.survey.philox import uniforms
 
 #: z by setting and scorer, each float64 [layers, KV heads, n].
@@ -118,11 +119,12 @@ def run_example(
     used = {spec["scorer"]} | {row["scorer"] for row in spec["rows"]} - {"none"}
     wanted = {name: scorers.get(name, constants) for name in sorted(used)}
     cache = ContextCache(model, size + limit, int(constants["window"]), wanted, implementation)
-    forward(model.model, cache, ids[:, :n], 0)
-    scores = {"streaming": cache.scores(n)}
-    if size - 1 > n:
-        forward(model.model, cache, ids[:, n : size - 1], n)
-    scores["aware"] = cache.scores(n)
+    with recording(model.model, wanted.values()):
+        forward(model.model, cache, ids[:, :n], 0)
+        scores = {"streaming": cache.scores(n)}
+        if size - 1 > n:
+            forward(model.model, cache, ids[:, n : size - 1], n)
+        scores["aware"] = cache.scores(n)
     cache.observing = False
     scores = {setting: scores[setting] for setting in spec["settings"]}
     prefilled = time.perf_counter()

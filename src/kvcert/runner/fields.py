@@ -7,6 +7,7 @@ from typing import Any
 from kvcert import tasks
 from kvcert.grid import Spec, label, run_id, spec_sha256
 from kvcert.models import LoadedModel
+from kvcert.presses import PRESSES
 from kvcert.prompts import Prompt
 from kvcert.runner import provenance
 from kvcert.runner.answer import text
@@ -25,6 +26,7 @@ def common_fields(
 ) -> dict[str, Any]:
     """What all runs of an example have in common."""
     task = spec["task"]
+    pressed = any(row["scorer"] in PRESSES for row in spec["rows"]) or spec["scorer"] in PRESSES
     return {
         "shard": spec["shard"],
         "model": model.name,
@@ -41,7 +43,9 @@ def common_fields(
         "device": run["device"],
         "dtype": spec["model"]["dtype"],
         "threads": run["threads"],
-        "versions": provenance.versions(tasks.get(task["name"]).provenance(example)),
+        "versions": provenance.versions(
+            tasks.get(task["name"]).provenance(example), *(["kvpress"] if pressed else [])
+        ),
     }
 
 

@@ -23,15 +23,15 @@ def processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def versions(task: Mapping[str, str | None]) -> str:
-    """Canonical JSON of package versions, Python and processor, and of what the task adds to them."""
-    return canonical_json({**_own(), **task})
+def versions(task: Mapping[str, str | None], *more: str) -> str:
+    """Canonical JSON of package versions (`more`: those that only some runs use), Python, processor, the task's own."""
+    return canonical_json({**_own(more), **task})
 
 
 @cache
-def _own() -> dict[str, str | None]:
+def _own(more: tuple[str, ...]) -> dict[str, str | None]:
     found: dict[str, str | None] = {}
-    for package in PACKAGES:
+    for package in (*PACKAGES, *more):
         try:
             found[package] = version(package)
         except PackageNotFoundError:

@@ -20,6 +20,8 @@ class Scorer(ABC):
     kind: ClassVar[Literal["mass", "ordinal"]] = "mass"
     #: True when `observe` must see every query of the prefill, not only the last window.
     accumulates: ClassVar[bool] = False
+    #: True when `raw` reads the inputs of the attention modules (`kvcert.scorers.press.recording`).
+    reads_prefix: ClassVar[bool] = False
 
     def __init__(self, constants: dict[str, float]) -> None:
         self.constants = constants
@@ -29,12 +31,16 @@ class Scorer(ABC):
         return
 
     @abstractmethod
-    def raw(self, layer: int, queries: Tensor, keys: Tensor, n: int, scale: float) -> Tensor:
-        """Raw score [K, n] of the first n tokens from the last queries [H, w, D] and all keys so far [K, S, D]."""
+    def raw(
+        self, layer: int, queries: Tensor, keys: Tensor, n: int, scale: float, values: Tensor | None = None
+    ) -> Tensor:
+        """Raw score [K, n] of the first n tokens, from the last queries [H, w, D] and all keys and values [K, S, D]."""
 
-    def score(self, layer: int, queries: Tensor, keys: Tensor, n: int, scale: float) -> Tensor:
+    def score(
+        self, layer: int, queries: Tensor, keys: Tensor, n: int, scale: float, values: Tensor | None = None
+    ) -> Tensor:
         """z, float64 [K, n]. Non-finite scores become 0: the run is marked invalid by its logits, not here."""
-        raw = self.raw(layer, queries, keys, n, scale).double().nan_to_num(0.0, 0.0, 0.0)
+        raw = self.raw(layer, queries, keys, n, scale, values).double().nan_to_num(0.0, 0.0, 0.0)
         if self.kind == "mass":
             return raw.clamp_min(0.0)
         order = raw.argsort(dim=-1, stable=True)

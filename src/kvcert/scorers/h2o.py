@@ -31,5 +31,7 @@ class H2O(Scorer):
             total[:, :visible] += part.mean(1).sum(1)
         self._mass[layer] = total
 
-    def raw(self, layer: int, queries: Tensor, keys: Tensor, n: int, scale: float) -> Tensor:
+    def raw(
+        self, layer: int, queries: Tensor, keys: Tensor, n: int, scale: float, values: Tensor | None = None
+    ) -> Tensor:
         return self._mass[layer][:, :n]

@@ -13,5 +13,7 @@ class KeyNorm(Scorer):
     name = "key_norm"
     kind = "ordinal"
 
-    def raw(self, layer: int, queries: Tensor, keys: Tensor, n: int, scale: float) -> Tensor:
+    def raw(
+        self, layer: int, queries: Tensor, keys: Tensor, n: int, scale: float, values: Tensor | None = None
+    ) -> Tensor:
         return -keys[:, :n].float().norm(dim=-1)

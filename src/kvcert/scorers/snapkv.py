@@ -17,7 +17,9 @@ class SnapKV(Scorer):
 
     name = "snapkv"
 
-    def raw(self, layer: int, queries: Tensor, keys: Tensor, n: int, scale: float) -> Tensor:
+    def raw(
+        self, layer: int, queries: Tensor, keys: Tensor, n: int, scale: float, values: Tensor | None = None
+    ) -> Tensor:
         window, pooling = int(self.constants["window"]), int(self.constants["pooling"])
         attention = causal_probabilities(queries[:, -window:], keys, scale)[..., :n].mean((1, 2))
         return torch.nn.functional.avg_pool1d(

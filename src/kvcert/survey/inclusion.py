@@ -93,7 +93,8 @@ def defensive_mixture(z: Tensor, tail: Tensor, lam: float) -> Tensor:
         pi_i >= lam (m / |T| - epsilon), and pi_i >= lam m / |T| where no probability lies at the floor,
 
     which is so whenever lam m / |T| >= (1 + lam) epsilon. Hence a_i / pi_i <= a_i |T| / (lam m) for every tail token,
-    whatever the score says; a capped token has pi_i = 1 and a_i / pi_i = a_i. (The bound grows with |T| / m.)
+    whatever the score says; a capped token has pi_i = 1 and a_i / pi_i = a_i. (The bound grows with |T| / m, and the
+    design's rounding to multiples of 2**-32 takes up to that much from pi_i.)
 
     Parameters
     ----------

@@ -1,33 +1,24 @@
-"""Figure `accuracy`: mean task score by budget and policy, one panel per setting, with the full-cache line."""
+"""Figure `accuracy`: mean task score by budget and policy, one panel per setting, with the full-cache line.
+
+Up to twelve rows are lines over budgets; more of them are listed one below the other, a mark for each budget.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from kvcert.paper.figures.bars import categories, points, shifts
-from kvcert.paper.figures.style import (
-    BLACK,
-    COLUMN,
-    DOUBLE,
-    POLICIES,
-    SETTINGS,
-    new_figure,
-    nothing,
-    percent,
-    style,
-)
+from kvcert.paper.figures.bars import categories, marks, points, shifts
+from kvcert.paper.figures.rows import NAMES, fewer, label, looks, named, ordered
+from kvcert.paper.figures.style import BLACK, COLUMN, DOUBLE, SETTINGS, new_figure, nothing, percent, style
 from kvcert.paper.logs import Logs
 from kvcert.paper.stats import cluster_mean, table_of_means
 
-LABELS = {
-    "poisson": "Poisson",
-    "topk": "top-k",
-    "random": "random tail",
-    "streaming": "sinks + recent",
-    "full": "full cache",
-}
+#: Rows that fit into one line of the legend, at the usual height; rows that can be told apart as lines.
+USUAL, LINES = 5, 12
 
 
 def draw(logs: Logs) -> Figure:
@@ -40,39 +31,69 @@ def draw(logs: Logs) -> Figure:
     settings = [name for name in SETTINGS if (free["setting"] == name).any()] or sorted(
         free["setting"].unique()
     )
-    figure, axes = new_figure(
-        DOUBLE if len(settings) > 1 else COLUMN, 2.8, columns=len(settings), sharey=True
-    )
-    scorers = free.groupby("policy")["scorer"].transform("nunique")
-    free = free.assign(policy=free["policy"].where(scorers == 1, free["policy"] + ", " + free["scorer"]))
+    free, left_out = fewer(named(free), logs.scorer)
     evicted = free[free["policy"] != "full"]
     budgets = sorted(evicted["budget"].unique())
-    policies = sorted(
-        evicted["policy"].unique(),
-        key=lambda name: (list(POLICIES).index(name) if name in POLICIES else 99, name),
-    )
-    for panel, setting in zip(axes[0], settings, strict=True):
-        _panel(panel, free[free["setting"] == setting], policies, budgets)
-        panel.set_title(SETTINGS.get(setting, setting))
+    rows = ordered(list(evicted["row"].unique()))
+    width = DOUBLE if len(settings) > 1 else COLUMN
+    parts = [(SETTINGS.get(name, name), free[free["setting"] == name]) for name in settings]
+    note = f"{left_out} further rows, with other scores: see the table accuracy" if left_out else None
+    if len(rows) > LINES:
+        figure, axes = _listed(parts, rows, budgets, width)
+        handles = axes[0, 0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside lower center", ncols=USUAL, title=note)
+        return figure
+    few = len(rows) < USUAL
+    columns = USUAL if few else 4 if len(settings) > 1 else 2
+    height = 2.8 if few else 2.8 + 0.15 * -(-(len(rows) + 1) // columns)
+    figure, axes = new_figure(width, height, columns=len(settings), sharey=True)
+    for panel, (title, part) in zip(axes[0], parts, strict=True):
+        _panel(panel, part, rows, budgets)
+        panel.set_title(title)
     axes[0, 0].set_ylabel("mean task score")
-    figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    handles = axes[0, 0].get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=columns, title=note)
     return figure
 
 
-def _panel(axes: Axes, free: pd.DataFrame, policies: list[str], budgets: list[float]) -> None:
+def _listed(
+    parts: list[tuple[str, pd.DataFrame]], rows: list[str], budgets: list[float], width: float
+) -> tuple[Figure, Any]:
+    """Rows from top to bottom, the score to the right."""
+    figure, axes = new_figure(width, 1.1 + 0.16 * len(rows), columns=len(parts), sharex=True, sharey=True)
+    for panel, (title, part) in zip(axes[0], parts, strict=True):
+        full = part[part["policy"] == "full"]
+        if len(full):
+            panel.axvline(cluster_mean(full, "score")[0], color=BLACK, linewidth=1, label=NAMES["full"])
+        table = table_of_means(part[part["policy"] != "full"], ["row", "budget"], "score")
+        for index, (budget, shift) in enumerate(zip(budgets, shifts(len(budgets), 0.4), strict=True)):
+            marks(
+                panel,
+                rows,
+                table[table["budget"] == budget],
+                "row",
+                shift,
+                style(index),
+                f"{percent(budget)} kept",
+            )
+        panel.set_yticks(range(len(rows)), [label(row) for row in rows])
+        panel.set_ylim(len(rows) - 0.5, -0.5)
+        panel.set_title(title)
+        panel.set_xlabel("mean task score")
+    return figure, axes
+
+
+def _panel(axes: Axes, free: pd.DataFrame, rows: list[str], budgets: list[float]) -> None:
     full = free[free["policy"] == "full"]
     if len(full):
         mean, low, high, _ = cluster_mean(full, "score")
-        axes.axhline(mean, color=BLACK, linewidth=1, label=LABELS["full"])
+        axes.axhline(mean, color=BLACK, linewidth=1, label=NAMES["full"])
         if low == low:  # not NaN
             axes.axhspan(low, high, color=BLACK, alpha=0.08, linewidth=0)
-    table = table_of_means(free[free["policy"] != "full"], ["policy", "budget"], "score")
-    for index, (policy, shift) in enumerate(zip(policies, shifts(len(policies)), strict=True)):
-        color, shape, line = POLICIES.get(policy, tuple(style(index + 5).values()))
-        look = {"color": color, "marker": shape, "linestyle": line}
-        points(
-            axes, budgets, table[table["policy"] == policy], "budget", shift, look, LABELS.get(policy, policy)
-        )
+    table = table_of_means(free[free["policy"] != "full"], ["row", "budget"], "score")
+    sideways = shifts(len(rows), 0.36 if len(rows) < USUAL else 0.7)
+    for row, shift, look in zip(rows, sideways, looks(rows), strict=True):
+        points(axes, budgets, table[table["row"] == row], "budget", shift, look, label(row))
     if not budgets:
         nothing(axes, "no evicted run in this setting")
         return

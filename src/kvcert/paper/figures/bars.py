@@ -18,15 +18,31 @@ def points(
 
     `table` has the columns `x`, `mean`, `low`, `high`; categories of `order` without a row are left out.
     """
-    rows = table.set_index(x)
-    here = [index for index, key in enumerate(order) if key in rows.index]
+    at, mean, spread = _placed(order, table, x, shift)
+    axes.errorbar(at, mean, yerr=spread, label=label, elinewidth=0.9, capsize=1.5, **look)
+
+
+def marks(
+    axes: Axes, order: Sequence[object], table: pd.DataFrame, y: str, shift: float, look: dict, label: str
+) -> None:
+    """As `points` with the categories from top to bottom and no line between them."""
+    at, mean, spread = _placed(order, table, y, shift)
+    look = look | {"linestyle": "none"}
+    axes.errorbar(mean, at, xerr=spread, label=label, elinewidth=0.9, capsize=1.5, **look)
+
+
+def _placed(
+    order: Sequence[object], table: pd.DataFrame, key: str, shift: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Places, means and the intervals' two arms, of the categories that have a row."""
+    rows = table.set_index(key)
+    here = [index for index, name in enumerate(order) if name in rows.index]
     part = rows.loc[[order[index] for index in here]]
-    at = np.array(here, float) + shift
     mean = part["mean"].to_numpy(float)
-    spread = np.vstack(
+    arms = np.vstack(
         [mean - part["low"].fillna(part["mean"]), part["high"].fillna(part["mean"]) - mean]
     ).clip(min=0)
-    axes.errorbar(at, mean, yerr=spread, label=label, elinewidth=0.9, capsize=1.5, **look)
+    return np.array(here, float) + shift, mean, arms
 
 
 def shifts(count: int, width: float = 0.36) -> np.ndarray:

@@ -34,6 +34,8 @@ VERDICTS = {
 POLICIES = {
     "poisson": (BLUE, "o", "-"), "topk": (RED, "s", "--"), "random": (PURPLE, "D", ":"),
     "streaming": (ORANGE, "v", "-."), "full": (BLACK, "*", "-"),
+    "mixture": (SKY, "P", "-"), "uniform": (GREEN, "^", "-."), "uncorrected": (GREY, "X", ":"),
+    "adakv": (GREEN, "h", "--"), "lru": (BLACK, "<", ":"),
 }  # fmt: skip
 SETTINGS = {"aware": "question-aware", "streaming": "streaming"}
 
