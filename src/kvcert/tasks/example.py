@@ -24,7 +24,7 @@ class Example:
     `answers` are alternatives for question answering and all required for retrieval tasks; the task's `score` knows.
     `joiner` stands between instruction, context and question; a benchmark with a template of its own has it empty.
     `chat` is false where the benchmark prescribes plain text even for a chat model. An answer ends before the first of
-    the texts in `stop`.
+    the texts in `stop`. A history that is compressed turn by turn has its `turns`: texts that make up the context.
     """
 
     index: int
@@ -37,6 +37,7 @@ class Example:
     joiner: str = "\n\n"
     chat: bool = True
     stop: tuple[str, ...] = ()
+    turns: tuple[str, ...] = ()
 
     @property
     def sha256(self) -> str:
