@@ -22,6 +22,7 @@ LIGHT_FILES = [
     "estimate.py",
     "pace.py",
     "sizing.py",
+    "turns.py",
     "unlock.py",
     "worklog.py",
 ]

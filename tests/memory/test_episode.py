@@ -107,10 +107,8 @@ def test_what_a_thinned_row_holds(model):
         assert row.forced is not None
         assert row.forced.tokens == found.full.tokens
         assert bool((log_pi.exp() >= 0.999 * CONSTANTS["epsilon"]).all())
-        # Dropped tokens were sampled at some stage; some survivors of an early one are certain by now, with Pi < 1.
+        # What was dropped was sampled at some stage.
         assert bool((log_pi[~keep] < 0).all())
-        sampled = keep & (log_pi < 0)
-        assert bool((sampled.sum(-1).double() >= 0).all())
         assert abs(float(keep.sum(-1).double().mean()) - row.capacity) < 0.25 * row.capacity
         assert all(value > 0 for value in row.free.figures["certificate"])
 

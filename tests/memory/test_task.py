@@ -48,7 +48,7 @@ def test_the_turns_are_the_context_and_hold_their_records(words: Count, texts: P
 
 def test_records_of_an_example_share_no_key_and_no_answer(words: Count, texts: Path) -> None:
     example = make([0], words, texts, 6, facts=5, length=1800)[0]
-    lines = [line for line in example.context.replace(". ", ".\n").split("\n")]
+    lines = example.context.replace(". ", ".\n").split("\n")
     told = [line for line in lines if " crates are stored in hall " in line or " in the city of " in line]
     planted = {line for line in told if line.startswith("The ")}
     assert len(planted) >= 25  # a record behind a cut sentence does not start its line
