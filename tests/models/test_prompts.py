@@ -145,6 +145,13 @@ def test_the_answer_needs_room_too() -> None:
 
 def test_any_object_with_the_parts_renders() -> None:
     parts = SimpleNamespace(
-        index=1, instruction="", context="a", question="b?", answer_prefix="c", joiner="\n\n", chat=True
+        index=1,
+        instruction="",
+        context="a",
+        question="b?",
+        answer_prefix="c",
+        joiner="\n\n",
+        chat=True,
+        turns=(),
     )
     assert render(plain(), parts).text == "a\n\nb?\nc"

@@ -15,9 +15,9 @@ from kvcert.errors import KvcertError
 from kvcert.paper.figures.accuracy import LABELS
 from kvcert.paper.figures.bars import categories, points, shifts
 from kvcert.paper.figures.style import (
-    BLUE,
     COLUMN,
     DOUBLE,
+    GREEN,
     GREY,
     ORANGE,
     POLICIES,
@@ -32,7 +32,7 @@ from kvcert.paper.stats import table_of_means
 TASK = "agent_memory"
 #: Columns of `runs` in the lower panels: label and look.
 FIGURES: dict[str, tuple[str, dict[str, Any]]] = {
-    "signal": ("certificate", {"color": BLUE, "marker": "o", "linestyle": "-"}),
+    "signal": ("certificate", {"color": GREEN, "marker": "^", "linestyle": "-."}),
     "error": ("true error", {"color": ORANGE, "marker": "v", "linestyle": "--"}),
 }
 
@@ -112,7 +112,7 @@ def _error(axes: Axes, runs: pd.DataFrame, steps: pd.DataFrame, order: list[floa
     ]
     for at, turns in enumerate(order):
         if turns in shares.index:
-            axes.text(at, 0.98, f"{100 * shares[turns]:.0f} %\ncovered", ha="center", va="top", fontsize=5.5, color=GREY,
+            axes.text(at, 1.0, f"{100 * shares[turns]:.0f} %\ncovered", ha="center", va="top", fontsize=5.5, color=GREY,
                       transform=axes.get_xaxis_transform())  # fmt: skip
     left = len(runs) - len(finite)
     note = f"\n({left} of {len(runs)} runs without a finite certificate)" if left else ""
