@@ -170,7 +170,7 @@ def main() -> None:
     backend = resolve_backend("auto", "cpu")
     cells = len(spec["rows"])
     print(
-        f"{processor()}, 1 thread, torch {torch.__version__}, kvpress {json.loads(versions('kvpress'))['kvpress']}"
+        f"{processor()}, 1 thread, torch {torch.__version__}, kvpress {json.loads(versions({}, 'kvpress'))['kvpress']}"
     )
     print(
         f"{model.name}, {options.task}, {options.length} tokens, {options.new} new, {cells} cells "

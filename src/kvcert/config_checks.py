@@ -11,6 +11,7 @@ from typing import Any
 from kvcert.errors import KvcertError
 from kvcert.grid import OWN_SCORE, PARAMS, label
 from kvcert.presses import PRESSES
+from kvcert.turns import check_row
 
 #: Policies that give the same selection at every draw.
 DETERMINISTIC = ("full", "topk", "streaming", "adakv", "lru")
@@ -48,6 +49,10 @@ def check_known(config: dict[str, Any]) -> None:
     _refuse_unknown(policies, _modules("policies"))
     scorers = [(f"rows[{i}].scorer", row["scorer"]) for i, row in enumerate(study["rows"]) if "scorer" in row]
     _refuse_unknown([("scorer", study["scorer"]), *scorers], [*_modules("scorers"), *PRESSES])
+    turns = [task["name"] for task in study["tasks"] if tasks.get(task["name"]).multi_turn]
+    if turns and "streaming" in study["settings"]:
+        for i, row in enumerate(study["rows"]):
+            check_row(f"config: study.rows[{i}]", turns[0], row, study["scorer"])
 
 
 def _check_params(where: str, row: dict[str, Any]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Protocol
 
 from kvcert import verbatim
@@ -32,6 +33,8 @@ class Renderable(Protocol):
     def at_most(self) -> int | None: ...
     @property
     def origin(self) -> str: ...
+    @property
+    def turns(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class Prompt:
 
     `ids` are all tokens; the first `n_context` lie wholly before the question (template head and instruction included);
     `sha256` names ids and split; `templated` is false where the model has no chat template and plain text was used.
+    `stages` are the token counts at which a multi-turn history is compressed: the ends of its turns, the last one
+    `n_context`; empty for a context that is compressed once.
     """
 
     ids: tuple[int, ...]
@@ -47,6 +52,7 @@ class Prompt:
     text: str
     sha256: str
     templated: bool = True
+    stages: tuple[int, ...] = ()
 
 
 def message(example: Renderable) -> str:
@@ -116,14 +122,43 @@ def render(
         if end > start:
             break
         n_context += 1
+    ends = [end for _, end in encoded["offset_mapping"]]
+    stages = turn_ends(example, head, ends, n_context, place) if example.turns else ()
     if not bare:
         check_bos(tokenizer, ids, place)
     limit = window if window is not None else int(min(tokenizer.model_max_length, 2**31))
     if len(ids) + reserve > limit:
         size = f"{len(ids)} tokens (+{reserve} to answer)"
         raise KvcertError(f"{place}: the prompt has {size}, over the model's window of {limit}")
-    digest = sha256_json({"ids": ids, "n_context": n_context})
-    return Prompt(ids=ids, n_context=n_context, text=text, sha256=digest, templated=templated)
+    digest = sha256_json({"ids": ids, "n_context": n_context} | ({"stages": stages} if stages else {}))
+    return Prompt(ids, n_context, text, digest, templated, stages)
+
+
+def turn_ends(example: Renderable, text: str, ends: list[int], n_context: int, where: str) -> tuple[int, ...]:
+    """Tokens that lie wholly before the end of each turn; what stands between the last turn and the question is its own.
+
+    Parameters
+    ----------
+    text : the rendered prompt. ends : where each of its tokens ends, in characters.
+
+    Raises
+    ------
+    KvcertError
+        The turns are not the context, the template alters the context, or a turn has no token of its own.
+    """
+    if "".join(example.turns) != example.context:
+        raise KvcertError(f"{where}: the turns are not the context; joined they must give it exactly")
+    place = text.find(example.context)
+    if place < 0:
+        raise KvcertError(f"{where}: the model's chat template alters the context; its turns cannot be found")
+    stages = []
+    for turn in example.turns[:-1]:
+        place += len(turn)
+        stages.append(sum(end <= place for end in ends))
+    stages.append(n_context)
+    if any(later <= earlier for earlier, later in pairwise([0, *stages])):
+        raise KvcertError(f"{where}: a turn has no token of its own (turns end after {stages} tokens)")
+    return tuple(stages)
 
 
 def has_template(tokenizer: Any) -> bool:

@@ -23,6 +23,7 @@ LIGHT_FILES = [
     "pace.py",
     "presses.py",
     "sizing.py",
+    "turns.py",
     "unlock.py",
     "worklog.py",
 ]

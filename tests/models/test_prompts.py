@@ -146,6 +146,6 @@ def test_the_answer_needs_room_too() -> None:
 def test_any_object_with_the_parts_renders() -> None:
     parts = SimpleNamespace(
         index=1, instruction="", context="a", question="b?", answer_prefix="c", joiner="\n\n", chat=True,
-        at_most=None, origin="",
+        at_most=None, origin="", turns=(),
     )  # fmt: skip
     assert render(plain(), parts).text == "a\n\nb?\nc"

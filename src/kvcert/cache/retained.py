@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from kvcert.cache.base import HookCache, buffers
-from kvcert.cache.context import ContextCache
 from kvcert.kernels import Decoded, decode
 from kvcert.policies import Selection
 
@@ -24,12 +23,12 @@ class RetainedCache(HookCache):
 
     Parameters
     ----------
-    context : the full cache; `selection` says what each row keeps of its first n tokens.
+    context : the full cache (or a row's shadow of it); `selection` says what each row keeps of its first n tokens.
     room : slots for appended tokens.
     """
 
     def __init__(
-        self, context: ContextCache, selections: list[Selection], room: int, backend: str, delta: float
+        self, context: HookCache, selections: list[Selection], room: int, backend: str, delta: float
     ) -> None:
         keep = torch.stack([s.keep for s in selections], 1)  # [layers, rows, heads, n]
         log_pi = torch.stack([s.log_pi for s in selections], 1)
@@ -72,7 +71,7 @@ class RetainedCache(HookCache):
             setattr(part, name, getattr(self, name)[:, index])
         return part
 
-    def append_from(self, context: ContextCache, start: int, stop: int) -> None:
+    def append_from(self, context: HookCache, start: int, stop: int) -> None:
         """Append tokens [start, stop) of the full cache to every row (a question that was read on the full cache)."""
         size = stop - start
         for layer in range(len(self.keys)):

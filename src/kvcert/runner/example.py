@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -14,6 +15,7 @@ from kvcert import policies, scorers
 from kvcert.attention import forward
 from kvcert.cache.context import ContextCache
 from kvcert.cache.retained import RetainedCache
+from kvcert.cache.thinned import Shadow
 from kvcert.grid import CERTIFIED, Spec
 from kvcert.models import LoadedModel
 from kvcert.policies import Selection, capacity_of
@@ -107,11 +109,32 @@ def run_example(
 ) -> ExampleRuns:
     """Prefill once, then every (setting, policy, budget, draw) of the shard, free-running and forced.
 
-    The context is read first (its scores are those of the streaming setting), then the question on the full cache
-    (scores of the aware setting). The last prompt token is held back and decoded on the compressed cache. An answer ends
-    with an end token, or with one of the texts in `stop`.
+    The last prompt token is held back and decoded on the compressed cache. An answer ends with an end token, or with one
+    of the texts in `stop`. A prompt with `stages` is for `kvcert.runner.episode`.
     """
+    if prompt.stages:
+        raise ValueError("a prompt with stages is compressed at every turn: call run_episode")
     started = time.perf_counter()
+    cache, scores, ids = prefill(spec, model, prompt, implementation)
+    prefilled = time.perf_counter()
+
+    n, last, position = prompt.n_context, int(ids[0, -1]), len(prompt.ids) - 1
+    full = decode_full(model, cache, last, position, spec["max_new_tokens"], stop)
+    rows = select_rows(spec, model, prompt, scores)
+    panel = run_rows(spec, model, cache, ids, n, rows, full, backend, stop) if rows else None
+    finished = time.perf_counter()
+    return ExampleRuns(n, full, rows, panel, scores, cache, prefilled - started, finished - prefilled)
+
+
+def prefill(
+    spec: Spec, model: LoadedModel, prompt: Prompt, implementation: str
+) -> tuple[ContextCache, Scores, Tensor]:
+    """The full cache of all prompt tokens but the last, the scores of the settings, and the prompt's ids [1, size].
+
+    The context is read first (its scores are those of the streaming setting), then the question on the full cache
+    (scores of the aware setting). A context in turns is read turn by turn; its streaming scores are those at the end of
+    the first one.
+    """
     device = next(model.model.parameters()).device
     ids = torch.tensor([prompt.ids], device=device)
     n, size, limit = prompt.n_context, len(prompt.ids), spec["max_new_tokens"]
@@ -119,28 +142,23 @@ def run_example(
     used = {spec["scorer"]} | {row["scorer"] for row in spec["rows"]} - {"none"}
     wanted = {name: scorers.get(name, constants) for name in sorted(used)}
     cache = ContextCache(model, size + limit, int(constants["window"]), wanted, implementation)
+    stops = prompt.stages or (n,)
     with recording(model.model, wanted.values()):
-        forward(model.model, cache, ids[:, :n], 0)
-        scores = {"streaming": cache.scores(n)}
+        forward(model.model, cache, ids[:, : stops[0]], 0)
+        scores = {"streaming": cache.scores(stops[0])}
+        for start, end in pairwise(stops):
+            forward(model.model, cache, ids[:, start:end], start)
         if size - 1 > n:
             forward(model.model, cache, ids[:, n : size - 1], n)
         scores["aware"] = cache.scores(n)
     cache.observing = False
-    scores = {setting: scores[setting] for setting in spec["settings"]}
-    prefilled = time.perf_counter()
-
-    last, position = int(ids[0, -1]), size - 1
-    full = decode_full(model, cache, last, position, limit, stop)
-    rows = select_rows(spec, model, prompt, scores)
-    panel = _run_rows(spec, model, cache, ids, n, rows, full, backend, stop) if rows else None
-    finished = time.perf_counter()
-    return ExampleRuns(n, full, rows, panel, scores, cache, prefilled - started, finished - prefilled)
+    return cache, {setting: scores[setting] for setting in spec["settings"]}, ids
 
 
-def _run_rows(
+def run_rows(
     spec: Spec,
     model: LoadedModel,
-    cache: ContextCache,
+    cache: ContextCache | Shadow,
     ids: Tensor,
     n: int,
     rows: list[Row],
@@ -148,16 +166,19 @@ def _run_rows(
     backend: str,
     stop: tuple[str, ...],
 ) -> Panel:
-    """Compress, read the question where the setting says so, force, decode; fills the rows' trails."""
+    """Compress, read the question where the setting says so, force, decode; fills the rows' trails.
+
+    `cache` holds every context token of the rows: the full cache, or the shadow of one row.
+    """
     size, limit, constants = ids.shape[1], spec["max_new_tokens"], spec["constants"]
     last, position = int(ids[0, -1]), size - 1
     chosen = [row.selection for row in rows]
     retained = RetainedCache(cache, chosen, size - 1 - n + limit, backend, constants["delta"])
     for setting in spec["settings"]:
         members = [i for i, row in enumerate(rows) if row.setting == setting]
-        part = retained.take(slice(members[0], members[-1] + 1))
-        if size - 1 == n:
+        if not members or size - 1 == n:
             continue
+        part = retained.take(slice(members[0], members[-1] + 1))
         if setting == "aware":
             part.append_from(cache, n, size - 1)
         else:

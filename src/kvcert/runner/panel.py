@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from kvcert.cache.context import ContextCache
+from kvcert.cache.thinned import Shadow
 from kvcert.kernels import Decoded
 from kvcert.models import LoadedModel
 from kvcert.policies import Selection
@@ -31,7 +32,7 @@ class Panel:
     """
 
     model: LoadedModel
-    context: ContextCache
+    context: ContextCache | Shadow
     n: int
     selections: list[Selection]
     constants: dict[str, float]

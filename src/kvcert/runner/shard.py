@@ -20,6 +20,7 @@ from kvcert.kernels import resolve_backend
 from kvcert.models import LoadedModel
 from kvcert.policies import capacity_of
 from kvcert.runner import trace, writer
+from kvcert.runner.episode import run_episode
 from kvcert.runner.example import run_example
 from kvcert.runner.fields import common_fields, example_runs
 from kvcert.runner.record import Run
@@ -75,7 +76,8 @@ def measure(
     traces: dict[str, torch.Tensor] = {}
     layers, started = [0], time.monotonic()
     for done, (example, prompt) in enumerate(load_examples(spec, model, cache), 1):
-        found = run_example(
+        measured = run_episode if prompt.stages else run_example
+        found = measured(
             spec,
             model,
             prompt,
@@ -122,7 +124,8 @@ def load_examples(spec: Spec, model: LoadedModel, cache: Path) -> list[tuple[Exa
             )
         for row in spec["rows"]:
             try:
-                capacity_of(row["budget"], prompt.n_context, spec["constants"])
+                for n in prompt.stages or (prompt.n_context,):
+                    capacity_of(row["budget"], n, spec["constants"])
             except KvcertError as error:
                 raise KvcertError(f"{where}: {error}") from None
         pairs.append((example, prompt))

@@ -50,11 +50,16 @@ class Scorer(ABC):
         return (rank.double() + 0.5) / n
 
 
-def causal_probabilities(queries: Tensor, keys: Tensor, scale: float) -> Tensor:
-    """Softmax attention [K, G, T, S] of the last T tokens' queries [H, T, D] over all S keys [K, S, D], float32."""
+def causal_probabilities(queries: Tensor, keys: Tensor, scale: float, offset: Tensor | None = None) -> Tensor:
+    """Softmax attention [K, G, T, S] of the last T tokens' queries [H, T, D] over all S keys [K, S, D], float32.
+
+    `offset` [K, S] is added to the logits: -log Pi corrects for sampling, -inf leaves a key out.
+    """
     heads, steps, dim = queries.shape
     groups, seen = keys.shape[0], keys.shape[1]
     grouped = queries.reshape(groups, heads // groups * steps, dim)
     logits = (grouped @ keys.transpose(1, 2)).float().view(groups, heads // groups, steps, seen) * scale
+    if offset is not None:
+        logits = logits + offset[:, None, None].float()
     later = torch.ones(steps, seen, dtype=torch.bool, device=keys.device).triu(seen - steps + 1)
     return logits.masked_fill(later, float("-inf")).softmax(-1)

@@ -115,8 +115,12 @@ def defensive_mixture(z: Tensor, tail: Tensor, lam: float) -> Tensor:
     return (1.0 - lam) * share + lam * even
 
 
-def certainty_set(z: Tensor, capacity: int, n_sink: int, n_recent: int, rho: float) -> Tensor:
+def certainty_set(
+    z: Tensor, capacity: int, n_sink: int, n_recent: int, rho: float, alive: Tensor | None = None
+) -> Tensor:
     """bool [..., n]: sinks, recents and the top floor(rho * (K - |C0|)) of the others by score (ties: earlier first).
+
+    `alive`, bool [..., n], names the candidates where an earlier compression has already dropped tokens.
 
     Raises
     ------
@@ -128,9 +132,10 @@ def certainty_set(z: Tensor, capacity: int, n_sink: int, n_recent: int, rho: flo
     if capacity <= base:
         raise ValueError(f"capacity {capacity} does not exceed the {base} protected tokens")
     top = int(rho * (capacity - base))
-    ranked = torch.where(protected, -1.0, z.double()).sort(dim=-1, descending=True, stable=True).indices
-    certain = protected.expand(z.shape).clone()
-    return certain.scatter(-1, ranked[..., :top], True)
+    last = protected if alive is None else protected | ~alive
+    ranked = torch.where(last, -1.0, z.double()).sort(dim=-1, descending=True, stable=True).indices
+    certain = protected.expand(z.shape).clone().scatter(-1, ranked[..., :top], True)
+    return certain if alive is None else certain & alive
 
 
 def protected_tokens(n: int, n_sink: int, n_recent: int) -> Tensor:
@@ -140,7 +145,15 @@ def protected_tokens(n: int, n_sink: int, n_recent: int) -> Tensor:
 
 
 def poisson_design(
-    z: Tensor, capacity: int, *, n_sink: int, n_recent: int, rho: float, epsilon: float, lam: float = 0.0
+    z: Tensor,
+    capacity: int,
+    *,
+    n_sink: int,
+    n_recent: int,
+    rho: float,
+    epsilon: float,
+    lam: float = 0.0,
+    alive: Tensor | None = None,
 ) -> Design:
     """The registered design: certainty set C, tail with pi proportional to the score, expected total K.
 
@@ -151,22 +164,26 @@ def poisson_design(
     z : [..., n] importance scores >= 0.
     capacity : K, tokens kept per KV head in expectation. K >= n keeps everything.
     lam : weight of the uniform part, 0 (the registered design) to 1 (a uniform tail).
+    alive : bool [..., n], the tokens that earlier compressions have left (default: all). The probabilities are then
+        those of this stage, given the earlier ones; the others have threshold 0 and are outside the tail.
 
     Returns
     -------
     Design; probabilities are rounded down to multiples of 2**-32, which are then the true ones.
     """
     n = z.shape[-1]
+    whole = torch.full(z.shape, 2**32, dtype=torch.int64, device=z.device)
+    there = whole > 0 if alive is None else alive.expand(z.shape)
     if capacity >= n:
-        whole = torch.full(z.shape, 2**32, dtype=torch.int64, device=z.device)
-        return Design(whole, whole < 0, torch.zeros(z.shape[:-1], dtype=torch.float64, device=z.device))
-    certain = certainty_set(z, capacity, n_sink, n_recent, rho)
-    tail = ~certain
-    m = capacity - certain.sum(-1).double()
+        expected = torch.zeros(z.shape[:-1], dtype=torch.float64, device=z.device)
+        return Design(whole * there, whole < 0, expected)
+    certain = certainty_set(z, capacity, n_sink, n_recent, rho, alive)
+    tail = there & ~certain
+    m = (capacity - certain.sum(-1).double()).minimum(tail.sum(-1).double())
     sizes = defensive_mixture(z, tail, lam) if lam else z
     pi = torch.where(tail, capped_probabilities(sizes, tail, m, epsilon), 1.0)
-    threshold = (pi * TWO32).floor().to(torch.int64)
-    tail = threshold < 2**32
+    threshold = (pi * TWO32).floor().to(torch.int64) * there
+    tail = there & (threshold < 2**32)
     return Design(threshold, tail, torch.where(tail, threshold.double(), 0.0).sum(-1) / TWO32)
 
 

@@ -27,6 +27,8 @@ class Task(ABC):
     name: ClassVar[str]
     about: ClassVar[str]
     params: ClassVar[dict[str, Param]] = {}
+    #: True where the examples have `turns`, at whose ends the streaming setting compresses the history.
+    multi_turn: ClassVar[bool] = False
 
     def check_params(self, params: dict[str, Any]) -> dict[str, Any]:
         """Fill defaults and refuse unknown names and bad values, in one line that names the key."""

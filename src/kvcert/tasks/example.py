@@ -26,6 +26,7 @@ class Example:
     `chat` is false where the benchmark prescribes plain text even for a chat model. An answer ends before the first of
     the texts in `stop`. `at_most` marks a benchmark's own text, which was not made to fit: rendered to the letter, cut in
     the middle where it has more tokens than that. `origin` is its file and line, for messages.
+    A history that is compressed turn by turn has its `turns`: texts that make up the context.
     """
 
     index: int
@@ -40,6 +41,7 @@ class Example:
     stop: tuple[str, ...] = ()
     at_most: int | None = None
     origin: str = ""
+    turns: tuple[str, ...] = ()
 
     @property
     def sha256(self) -> str:

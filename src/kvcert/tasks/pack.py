@@ -28,22 +28,27 @@ def plant(
     start = stream.below(max(1, len(sentences) - room.length))
     depths = sorted(stream.below(10_000) for _ in planted)
     words = [
-        (word, end) for sentence in sentences[start : start + room.length] for word, end in _marked(sentence)
+        (word, end) for sentence in sentences[start : start + room.length] for word, end in marked(sentence)
     ][: room.length]
 
-    def context(n: int) -> str:
-        ends = [0, *(i + 1 for i in range(n) if words[i][1]), n]
-        cuts = [min(ends, key=lambda end: abs(end - depth * n / 10_000)) for depth in depths]
-        parts, last = [], 0
-        for cut, statement in zip(cuts, planted, strict=True):
-            parts += [word for word, _ in words[last:cut]] + [statement]
-            last = cut
-        return " ".join(parts + [word for word, _ in words[last:n]])
-
-    return room.fill(lambda n: build(context(n)), len(words))
+    return room.fill(lambda n: build(woven(words, planted, depths, n)), len(words))
 
 
-def _marked(sentence: str) -> list[tuple[str, bool]]:
+def woven(words: Sequence[tuple[str, bool]], planted: Sequence[str], depths: Sequence[int], n: int) -> str:
+    """The first n words with each planted statement after the sentence that ends nearest to its depth (of 10,000).
+
+    A word is marked where it ends a sentence; `depths` ascend.
+    """
+    ends = [0, *(i + 1 for i in range(n) if words[i][1]), n]
+    cuts = [min(ends, key=lambda end: abs(end - depth * n / 10_000)) for depth in depths]
+    parts, last = [], 0
+    for cut, statement in zip(cuts, planted, strict=True):
+        parts += [word for word, _ in words[last:cut]] + [statement]
+        last = cut
+    return " ".join(parts + [word for word, _ in words[last:n]])
+
+
+def marked(sentence: str) -> list[tuple[str, bool]]:
     """Words of a sentence; the last one is marked."""
     words = sentence.split()
     return [(word, i == len(words) - 1) for i, word in enumerate(words)]
