@@ -8,10 +8,11 @@ from kvcert.config import resolve
 from kvcert.config_checks import check_known
 from kvcert.errors import KvcertError
 from kvcert.estimate import describe, plan
-from kvcert.files import canonical_json, sha256_json
+from kvcert.files import canonical_json
 from kvcert.grid import shards
 from kvcert.paper.catalogue import FIGURE_SUFFIXES, TABLE_SUFFIXES, TABLES, figures
 from kvcert.paper.cells import DONE, state
+from kvcert.prepared import prepared_file
 from kvcert.sizing import memory_mb, minutes, partition
 
 try:
@@ -26,8 +27,7 @@ SPECS = {spec["shard"]: spec for spec in shards(config)}
 CLAIMS = [f"C{number}" for number in range(1, 8)]
 ENVIRONMENT = "../../environment.yml"
 
-# The name holds the hash of the list of models, so another list is another file.
-PREPARED = f"{CACHE}/prepared/{sha256_json(config['study']['models'])[:16]}.json"
+PREPARED = prepared_file(config)
 LOG_FILES = [f"{RESULTS}/{table}/{shard}.parquet" for table in ("runs", "steps", "heads") for shard in SPECS]
 CLAIM_FILES = [f"{RESULTS}/claims/{claim}.json" for claim in CLAIMS]
 TABLE_FILES = [f"{RESULTS}/tables/{stem}{suffix}" for stem in TABLES for suffix in TABLE_SUFFIXES]
