@@ -11,6 +11,7 @@ import pytest
 
 from kvcert import tasks
 from kvcert.tasks.filler import EMPTY
+from kvcert.tasks.json_nested import PAIRS
 
 Count = Callable[[str], int]
 
@@ -23,12 +24,14 @@ def path_of(example: tasks.Example) -> list[str]:
     return example.question.removeprefix("Which value stands at the path ").removesuffix("?").split(" > ")
 
 
+@pytest.mark.parametrize("records", [0, 3])
 @pytest.mark.parametrize(("depth", "ask"), [(1, 1), (3, 0), (4, 4), (4, 2)])
 def test_the_answer_stands_at_its_path_and_nowhere_else(
-    depth: int, ask: int, count_words: Count, made_texts: Path
+    records: int, depth: int, ask: int, count_words: Count, made_texts: Path
 ) -> None:
     depths = set()
-    for example in make("json_nested", count_words, made_texts, depth=depth, ask=ask):
+    for example in make("json_nested", count_words, made_texts, records=records, depth=depth, ask=ask):
+        assert len(json.loads(example.context)) == records or not records
         value: Any = json.loads(example.context)
         path = path_of(example)
         for key in path:
@@ -55,8 +58,8 @@ def test_every_record_has_a_name_of_its_own(count_words: Count, made_texts: Path
     (example, *_) = make("json_nested", count_words, made_texts, length=9000, depth=1, fields=1)
     names: list[str] = []
     json.loads(example.context, object_pairs_hook=lambda pairs: names.extend(key for key, _ in pairs))
-    names = [name for name in names if name != "label"]
-    assert len(names) == len(set(names)) > 1600
+    names = [name for name in names if name != "city"]
+    assert len(names) == len(set(names)) > PAIRS
 
 
 @pytest.mark.parametrize("kind", ["dots", "words"])

@@ -13,23 +13,31 @@ from kvcert.tasks.scoring import share_found
 from kvcert.tasks.stream import Stream
 from kvcert.tasks.words import ANIMALS, CITIES, COLOURS, FIRST_NAMES, JOBS, LAST_NAMES
 
-#: Names of the objects inside a record, from the outside in, and of the fields of every object: the same in all records,
-#: so that only the whole path tells one value from another.
-LEVELS = ("unit", "part", "slot")
-FIELDS = ("label", "group", "state", "route", "owner", "phase")
-VALUES = (*CITIES, *ANIMALS, *COLOURS, *JOBS)
+#: Names of the objects inside a record, from the outside in: the same in all records.
+LEVELS = ("house", "room", "chest")
+#: Fields of the objects, by depth; the columns hold cities, animals, colours and jobs.
+FIELDS = (
+    ("city", "pet", "colour", "job"),
+    ("town", "animal", "paint", "trade"),
+    ("port", "mascot", "shade", "role"),
+    ("harbour", "emblem", "tint", "post"),
+)
+VALUES = (CITIES, ANIMALS, COLOURS, JOBS)
 PAIRS = len(FIRST_NAMES) * len(LAST_NAMES)
 
 
 @register
 class JsonNested(Task):
-    """Records that fill the prompt, each with `depth` nested objects; the score is 1 if the value asked for is found."""
+    """Records and nothing else, each with `depth` nested objects; the score is 1 if the value asked for is found."""
 
     name = "json_nested"
     about = "a value at a path in a document of nested JSON records"
     params: ClassVar[dict[str, Param]] = {
+        "records": Param(
+            0, "how many; each then ends with an array that fills the room; 0: as many as fit", 0, 40
+        ),
         "depth": Param(3, "objects inside one another in a record", 1, len(LEVELS) + 1),
-        "fields": Param(2, "fields of each object beside the next one", 1, len(FIELDS)),
+        "fields": Param(3, "fields of each object beside the next one", 1, len(VALUES)),
         "ask": Param(0, "depth of the field asked for; 0: drawn", 0, len(LEVELS) + 1),
     }
 
@@ -42,26 +50,39 @@ class JsonNested(Task):
         return checked
 
     def make(self, stream: Stream, room: Room, params: dict[str, Any], draw: Draw) -> Example | None:
-        levels = LEVELS[: params["depth"] - 1]
-        paths = [(*levels[:k], field) for k in range(params["depth"]) for field in FIELDS[: params["fields"]]]
-        asked = stream.choice([path for path in paths if params["ask"] in (0, len(path))])
-        answer = stream.choice(VALUES)
-        others = [value for value in VALUES if value != answer]
+        depth, fields = params["depth"], params["fields"]
+        paths = [(*LEVELS[:k], key) for k in range(depth) for key in FIELDS[k][:fields]]
+        place = stream.choice([i for i, path in enumerate(paths) if params["ask"] in (0, len(path))])
+        asked, answer = paths[place], stream.choice(VALUES[place % fields])
         pairs = stream.shuffled(range(PAIRS))
-        # Two tokens or more a field. The first record holds the answer; the last of the others may be cut short.
-        most = room.length // 2
-        values = [stream.choice(others) for _ in range(len(paths) + most)]
-        target = _record(paths, values[: len(paths)])
-        _put(target, asked, answer)
-        place = stream.below(10_000)
+
+        def values(count: int) -> list[str]:
+            """Values for `count` fields in the records' order, none of them the answer."""
+            pools = [[value for value in VALUES[i] if value != answer] for i in range(fields)]
+            return [stream.choice(pools[i % fields]) for i in range(count)]
+
+        target = _record(
+            paths, [answer if i == place else value for i, value in enumerate(values(len(paths)))]
+        )
+        where = stream.below(10_000)
+        # A number, and a field all the more, is a token or more.
+        most = room.length
+        numbers = [stream.below(10) for _ in range(most)]
+        other = values(max(most, params["records"] * len(paths)))
+
+        def records(n: int) -> list[dict[str, Any]]:
+            """The records beside the target: as many as `n` fields give, or a fixed number with `n` numbers in all."""
+            k = params["records"]
+            filled = (k - 1) * len(paths) if k else n
+            starts = range(0, filled, len(paths))
+            made = [_record(paths, other[start : min(start + len(paths), filled)]) for start in starts]
+            for i, record in enumerate([target, *made] if k else []):
+                record["log"] = numbers[i:n:k]
+            return made
 
         def build(n: int) -> Example:
-            records: list[dict[str, Any]] = []
-            for start in range(0, n, len(paths)):
-                part = values[len(paths) + start : len(paths) + min(start + len(paths), n)]
-                records.append(_record(paths, part))
-            named = [(_name(pairs, number), record) for number, record in enumerate(records, 1)]
-            named.insert(place * (len(named) + 1) // 10_000, (_name(pairs, 0), target))
+            named = [(_name(pairs, number), record) for number, record in enumerate(records(n), 1)]
+            named.insert(where * (len(named) + 1) // 10_000, (_name(pairs, 0), target))
             steps = " > ".join((_name(pairs, 0), *asked))
             return Example(
                 draw.index,
@@ -83,14 +104,11 @@ def _record(paths: list[tuple[str, ...]], values: list[str]) -> dict[str, Any]:
     """Nested objects that hold `values` at the first of the `paths`, the outer ones first."""
     record: dict[str, Any] = {}
     for path, value in zip(paths, values, strict=False):
-        _put(record, path, value)
+        inner = record
+        for key in path[:-1]:
+            inner = inner.setdefault(key, {})
+        inner[path[-1]] = value
     return record
-
-
-def _put(record: dict[str, Any], path: tuple[str, ...], value: str) -> None:
-    for key in path[:-1]:
-        record = record.setdefault(key, {})
-    record[path[-1]] = value
 
 
 def _name(pairs: list[int], number: int) -> str:
