@@ -140,8 +140,13 @@ def test_a_length_too_small_is_one_clear_line(name: str, make: Make) -> None:
 def test_the_documents_keep_their_order(make: Make, ruler_texts: Path) -> None:
     _, documents = questions(ruler_texts, "squad")
     before = list(documents)
-    make("ruler_qa_squad", range(2), length=2900)
+    make("ruler_qa_squad", range(2), length=2300)
     assert documents == before
+
+
+def test_a_tokenizer_too_fine_for_the_worked_example_is_refused(ruler_texts: Path) -> None:
+    with pytest.raises(KvcertError, match="ruler_vt: this tokenizer needs more than 500 tokens"):
+        list(tasks.get("ruler_vt").examples({"length": 3000}, 1, [0], len, ruler_texts))
 
 
 def test_without_the_library_the_extra_is_named(
