@@ -15,6 +15,8 @@ from filelock import AcquireReturnProxy, FileLock, Timeout
 from kvcert import sources, wheels
 from kvcert.errors import KvcertError
 from kvcert.files import canonical_json, sha256_file, write_atomic
+from kvcert.prepared import extras, require_lm_eval
+from kvcert.punkt import PUNKT_WHEEL, prepare_punkt
 from kvcert.tasks.longbench.fetch import prepare_longbench
 
 #: Bytes of free space asked for before a wheel model is converted (GGUF, float32 safetensors, and some air).
@@ -40,7 +42,8 @@ def prepare_all(config: dict[str, Any], *, say: Callable[[str], None] | None = N
         cache.mkdir(parents=True, exist_ok=True)
         with _lock(cache, say):
             models = {model["name"]: _model(model, cache, say) for model in config["study"]["models"]}
-            manifest = {"models": models, "texts": sources.prepare_texts(cache, say)}
+            texts = sources.prepare_texts(cache, say) | _extra_texts(config["study"], cache, say)
+            manifest = {"models": models, "texts": texts}
             if longbench := prepare_longbench(config, cache, say):
                 manifest["longbench"] = longbench
             write_atomic(cache / "manifest.json", json.dumps(manifest, indent=1, sort_keys=True) + "\n")
@@ -53,6 +56,14 @@ def prepare_all(config: dict[str, Any], *, say: Callable[[str], None] | None = N
             f"cache {cache}: {error.strerror or error} ({error.filename}); check run.cache"
         ) from None
     return manifest
+
+
+def _extra_texts(study: dict[str, Any], cache: Path, say: Callable[[str], None]) -> dict[str, Any]:
+    """What only some tasks ask for."""
+    if PUNKT_WHEEL not in extras(study):
+        return {}
+    require_lm_eval("the RULER tasks")
+    return {"punkt_tab": prepare_punkt(cache, say)}
 
 
 def _say(line: str) -> None:

@@ -13,11 +13,12 @@ from kvcert.errors import KvcertError
 from kvcert.tasks.base import FILL
 from kvcert.tasks.scoring import contains
 
-NAMES = ["facts", "hotpot_long", "json_lookup", "niah", "squad_long"]
+NAMES = ["facts", "filler", "hotpot_long", "json_lookup", "json_nested", "niah", "squad_long"]
 PARAMS: dict[str, dict[str, Any]] = {
     "niah": {"needles": 5},
     "facts": {"facts": 4, "ask": 2},
     "json_lookup": {"records": 2},
+    "filler": {"share": 30},
 }
 Count = Callable[[str], int]
 
@@ -29,13 +30,13 @@ def make(
     return list(tasks.get(name).examples(spec, seed, indices, count, texts))
 
 
-def test_the_five_families_are_registered() -> None:
+def test_the_families_are_registered() -> None:
     assert set(NAMES) <= set(tasks.names())
 
 
 def test_unknown_task_lists_the_known_ones() -> None:
     with pytest.raises(
-        KvcertError, match=r"task 'nope': unknown; known are .*facts, .*hotpot_long, .*squad_long"
+        KvcertError, match=r"task 'nope': unknown; known are .*facts, filler, hotpot_long, .*squad_long"
     ):
         tasks.get("nope")
 
@@ -118,6 +119,9 @@ def test_the_cue_is_the_text_before_the_answer(count_words: Count, made_texts: P
         ("niah", {"needle": 2}, "task niah: params.needle: unknown; niah knows digits, needles"),
         ("facts", {"facts": 2, "ask": 3}, "params.ask: 3 is more than params.facts"),
         ("json_lookup", {"records": 2.5}, "params.records"),
+        ("json_nested", {"depth": 5}, "params.depth: must be an integer from 1 to 4"),
+        ("json_nested", {"depth": 2, "ask": 3}, "params.ask: 3 is more than params.depth"),
+        ("filler", {"kind": "noise"}, "params.kind: must be one of dots, words"),
         ("hotpot_long", {"distractors": "none"}, "must be one of other, own"),
     ],
 )

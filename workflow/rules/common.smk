@@ -8,10 +8,11 @@ from kvcert.config import resolve
 from kvcert.config_checks import check_known
 from kvcert.errors import KvcertError
 from kvcert.estimate import describe, plan
-from kvcert.files import canonical_json, sha256_json
+from kvcert.files import canonical_json
 from kvcert.grid import shards
 from kvcert.paper.catalogue import FIGURE_SUFFIXES, TABLE_SUFFIXES, TABLES, figures
 from kvcert.paper.cells import DONE, state
+from kvcert.prepared import prepared_file
 from kvcert.sizing import memory_mb, minutes, partition
 from kvcert.tasks.longbench.catalogue import needed
 
@@ -27,12 +28,10 @@ SPECS = {spec["shard"]: spec for spec in shards(config)}
 CLAIMS = [f"C{number}" for number in range(1, 8)]
 ENVIRONMENT = "../../environment.yml"
 
-# The LongBench datasets that the grid reads, and their files where they come from a folder.
-LONGBENCH, GIVEN = needed(config["study"]), RUN["longbench"]
-LONGBENCH_FILES = [Path(GIVEN, f"{name}.jsonl") for name in LONGBENCH] if GIVEN else []
-# The name holds the hash of the list of models (and of these datasets and their folder), so another list is another file.
-ASKED = [config["study"]["models"], LONGBENCH, GIVEN] if LONGBENCH else config["study"]["models"]
-PREPARED = f"{CACHE}/prepared/{sha256_json(ASKED)[:16]}.json"
+# Official LongBench files that come from a folder: the preparation follows them.
+GIVEN = RUN["longbench"]
+LONGBENCH_FILES = [Path(GIVEN, f"{name}.jsonl") for name in needed(config["study"])] if GIVEN else []
+PREPARED = prepared_file(config)
 LOG_FILES = [f"{RESULTS}/{table}/{shard}.parquet" for table in ("runs", "steps", "heads") for shard in SPECS]
 CLAIM_FILES = [f"{RESULTS}/claims/{claim}.json" for claim in CLAIMS]
 TABLE_FILES = [f"{RESULTS}/tables/{stem}{suffix}" for stem in TABLES for suffix in TABLE_SUFFIXES]

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from kvcert.errors import KvcertError
-from kvcert.files import sha256_json
 from kvcert.grid import shards
 from kvcert.logs import health
 from kvcert.logs.health import Finding
+from kvcert.prepared import prepared_file
 from kvcert.sizing import log_bytes
 
 RUN, MEND, UNLOCK = "snakemake --cores all", "kvcert doctor --mend", "kvcert unlock"
@@ -136,8 +136,7 @@ def _registration(root: Path) -> Iterator[Finding]:
 
 
 def _models(config: dict[str, Any]) -> Iterator[Finding]:
-    name = f"{sha256_json(config['study']['models'])[:16]}.json"
-    path = Path(config["run"]["cache"]) / "prepared" / name
+    path = Path(prepared_file(config))
     if not path.is_file():
         yield Finding(
             "models", str(path), "models and texts are not prepared yet (the workflow does it first)"
