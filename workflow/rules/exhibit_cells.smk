@@ -1,0 +1,42 @@
+# Runs that exhibits need beside the registered grid: one job per shard, as in cells.smk, into a folder of their own.
+from kvcert.exhibits import EXHIBITS
+from kvcert.exhibits.grids import specs as exhibit_specs
+
+EXHIBIT_CELLS = {spec["shard"]: spec for name in EXHIBITS for spec in exhibit_specs(name, config)}
+CELLS_FOLDER = f"{RESULTS}/exhibits/cells"
+PLACE_OF_EXHIBITS = {key: value for key, value in PLACE.items() if key != "slurm_partition"}
+
+
+def exhibit_cell_spec(wildcards):
+    """The specification of an exhibit's shard."""
+    if wildcards.cell not in EXHIBIT_CELLS:
+        sys.exit(f"no exhibit has a shard {wildcards.cell}")
+    return EXHIBIT_CELLS[wildcards.cell]
+
+
+rule exhibit_cell:
+    input:
+        prepared=lambda wildcards: (
+            [] if state(Path(CELLS_FOLDER), exhibit_cell_spec(wildcards)) == DONE else PREPARED
+        ),
+    output:
+        runs=f"{CELLS_FOLDER}/runs/{{cell}}.parquet",
+        steps=f"{CELLS_FOLDER}/steps/{{cell}}.parquet",
+        heads=f"{CELLS_FOLDER}/heads/{{cell}}.parquet",
+    log:
+        f"{RESULTS}/logs/exhibits/{{cell}}.log",
+    conda:
+        ENVIRONMENT
+    threads: RUN["threads"]
+    resources:
+        **PLACE_OF_EXHIBITS,
+        mem_mb=lambda wildcards, attempt: memory_mb(exhibit_cell_spec(wildcards), RUN, attempt),
+        runtime=lambda wildcards, attempt: minutes(exhibit_cell_spec(wildcards), RUN, attempt),
+        cpus_per_task=RUN["threads"],
+    params:
+        spec=lambda wildcards: canonical_json(exhibit_cell_spec(wildcards)),
+        what=lambda wildcards, input: describe(exhibit_cell_spec(wildcards), RUN),
+    message:
+        "Shard {wildcards.cell} of an exhibit: {params.what}"
+    script:
+        "../scripts/exhibit_cell.py"
