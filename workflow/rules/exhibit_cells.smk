@@ -1,17 +1,4 @@
 # Runs that exhibits need beside the registered grid: one job per shard, as in cells.smk, into a folder of their own.
-from kvcert.exhibits import EXHIBITS
-from kvcert.exhibits.grids import specs as exhibit_specs
-
-EXHIBIT_CELLS = {spec["shard"]: spec for name in EXHIBITS for spec in exhibit_specs(name, config)}
-CELLS_FOLDER = f"{RESULTS}/exhibits/cells"
-PLACE_OF_EXHIBITS = {key: value for key, value in PLACE.items() if key != "slurm_partition"}
-
-
-def exhibit_cell_spec(wildcards):
-    """The specification of an exhibit's shard."""
-    if wildcards.cell not in EXHIBIT_CELLS:
-        sys.exit(f"no exhibit has a shard {wildcards.cell}")
-    return EXHIBIT_CELLS[wildcards.cell]
 
 
 rule exhibit_cell:
