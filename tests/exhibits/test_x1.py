@@ -10,9 +10,11 @@ import pytest
 import torch
 from roots import outcomes
 
+from kvcert.errors import KvcertError
 from kvcert.exhibits import x1_unidentifiability as x1
 from kvcert.exhibits.alterations import BOUNDED, Alteration, alter, rotation, unbounded
 from kvcert.exhibits.interval import weighted_median
+from kvcert.exhibits.material import readings
 from kvcert.exhibits.witness import Digest
 from kvcert.paper.exhibits import load, publish
 
@@ -91,3 +93,10 @@ def test_weighted_median() -> None:
     weights = torch.tensor([[1.0, 1.0, 1.0], [5.0, 1.0, 1.0], [0.0, 1.0, 0.0], [0.0, 0.0, 0.0]]).numpy()
     assert weighted_median(values, weights)[:3].tolist() == [2.0, 3.0, 1.0]
     assert weighted_median(values, weights)[3] != weighted_median(values, weights)[3]
+
+
+def test_a_score_that_needs_every_query_is_refused(grid: dict[str, Any]) -> None:
+    with torch.inference_mode():
+        reading = next(readings(grid, 1, 1))
+    with pytest.raises(KvcertError, match="scorer h2o needs all of them"):
+        reading.scores("aware", "h2o")

@@ -12,7 +12,7 @@ rule exhibit:
     conda:
         ENVIRONMENT
     # What takes time itself is measured alone on the machine.
-    threads: lambda wildcards: workflow.cores if wildcards.exhibit in ALONE else RUN["threads"]
+    threads: lambda wildcards: (workflow.cores or RUN["threads"]) if wildcards.exhibit in ALONE else RUN["threads"]
     resources:
         **PLACE_OF_EXHIBITS,
         mem_mb=lambda wildcards, attempt: max(memory_mb(spec, RUN, attempt) for spec in SPECS.values()),

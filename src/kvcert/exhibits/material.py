@@ -14,6 +14,7 @@ from torch import Tensor
 from kvcert import models, scorers
 from kvcert.attention import forward
 from kvcert.cache.context import ContextCache
+from kvcert.errors import KvcertError
 from kvcert.grid import Spec, shards
 from kvcert.kernels import resolve_backend
 from kvcert.models import LoadedModel
@@ -61,8 +62,18 @@ class Reading:
         return capacity_of(budget, self.n, self.spec["constants"])
 
     def scores(self, setting: str, scorer: str, context: ContextCache | None = None) -> Tensor:
-        """z, float64 [layers, KV heads, n], from the snapshot (or an altered one) and the queries of that moment."""
+        """z, float64 [layers, KV heads, n], from the snapshot (or an altered one) and the queries of that moment.
+
+        Raises
+        ------
+        KvcertError for a scorer that must see every query of the prefill.
+        """
         context, found = context or self.context, scorers.get(scorer, self.spec["constants"])
+        if found.accumulates:
+            raise KvcertError(
+                f"exhibits compute scores anew from a snapshot's last queries; scorer {scorer} needs all of them: "
+                "use a grid whose study.scorer is another"
+            )
         keys = [k[0, :, : self.seen[setting]] for k in context.keys]
         pairs = enumerate(zip(self.queries[setting], keys, strict=True))
         return torch.stack([found.score(layer, q, k, self.n, context.scale) for layer, (q, k) in pairs])

@@ -32,8 +32,9 @@ def draw(found: Found) -> Any:
     for axis, (what, title) in zip(axes[0], WHAT.items(), strict=True):
         some = frame[frame["what"] == what]
         lengths = sorted(some["tokens"].unique())
-        for number, ((backend, rows), cell) in enumerate(some.groupby(["backend", "rows"], sort=False)):
-            cell = cell.sort_values("tokens")
+        pairs = some[["backend", "rows"]].drop_duplicates().itertuples(index=False)
+        for number, (backend, rows) in enumerate(pairs):
+            cell = some[(some["backend"] == backend) & (some["rows"] == rows)].sort_values("tokens")
             label = f"{NAMES[backend]}, {rows} row{'s' if rows > 1 else ''}"
             axis.plot([lengths.index(n) for n in cell["tokens"]], cell["ratio"], label=label, **style(number))
         axis.axhline(1, color="black", linewidth=0.8)
