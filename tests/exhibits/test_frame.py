@@ -10,9 +10,10 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from roots import registered_root
+from roots import ROOT, registered_root
 
 from kvcert import cli, exhibits
+from kvcert.claims import score_all
 from kvcert.errors import KvcertError
 from kvcert.exhibits import EXHIBITS, registration
 from kvcert.exhibits.needs import ALONE, NEEDS
@@ -22,6 +23,7 @@ from kvcert.paper.exhibits import load, warning
 from kvcert.paper.exhibits.console import print_outcomes
 from kvcert.paper.exhibits.words import short
 from kvcert.report.exhibits import exhibits as shown
+from kvcert.report.page import render
 
 
 @pytest.fixture
@@ -118,3 +120,23 @@ def test_commands(
     assert cli.main(["freeze-exhibits"]) == 2
     with pytest.raises(SystemExit):
         cli.main(["exhibit", "X9"])
+
+
+def test_the_whole_page_has_a_section_only_where_something_was_measured(
+    grid: dict[str, Any], results: Path, tmp_path: Path
+) -> None:
+    whole = tmp_path / "whole"
+    source = Path(grid["run"]["results"])
+    for name in ("runs", "steps", "heads", "integrity.json", "config.json"):
+        copy = shutil.copytree if (source / name).is_dir() else shutil.copy
+        whole.mkdir(exist_ok=True)
+        copy(source / name, whole / name)
+    score_all(whole, ROOT, grid)
+    assert 'id="exhibits"' not in render(whole, tmp_path, grid, ROOT)
+    shutil.copytree(results / "exhibits", whole / "exhibits")
+    page = render(whole, tmp_path, grid, ROOT)
+    assert page.count('<section id="exhibits"') == 1
+    assert 'id="figure-X4_overhead"' in page
+    assert 'id="table-X4_overhead"' in page
+    assert "&lt;a&gt; machine" in page
+    assert "<a> machine" not in page
