@@ -5,6 +5,7 @@
 #   claims    integrity gate, then C1..C7 against their kill conditions               (no torch)
 #   paper     tables and figures from the logs and the scores                         (no torch)
 #   report    one HTML page of all that, with every run in it                         (no torch)
+#   exhibits  X1 to X5, negative controls, ablations: tables, figures, the page with them            (on request)
 #   audit     audit_C1 .. audit_C7: the evidence of one claim; crate: the run as an RO-Crate  (on request, no torch)
 #
 # Other grids are overlays: `snakemake --cores all --configfile config/smoke.yaml`.
@@ -31,6 +32,9 @@ include: "workflow/rules/setup.smk"
 include: "workflow/rules/cells.smk"
 include: "workflow/rules/claims.smk"
 include: "workflow/rules/paper.smk"
+include: "workflow/rules/exhibits_common.smk"
+include: "workflow/rules/exhibit_cells.smk"
+include: "workflow/rules/exhibits.smk"
 include: "workflow/rules/report.smk"
 include: "workflow/rules/audit.smk"
 
@@ -47,6 +51,22 @@ rule all:
         f"{RESULTS}/report/index.html",
     message:
         "Seven verdicts, all tables and figures and the report are there"
+
+
+rule exhibits:
+    input:
+        exhibit_outputs(*EXHIBITS),
+        f"{RESULTS}/report/index.html",
+    message:
+        "Every exhibit is measured, drawn and on the page"
+
+
+rule controls:
+    input:
+        exhibit_outputs("controls"),
+        f"{RESULTS}/exhibits/controls.hold",
+    message:
+        "Every negative control did what it must"
 
 
 onstart:

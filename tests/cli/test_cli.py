@@ -61,6 +61,9 @@ def test_help_names_every_command_and_shows_examples(capsys: pytest.CaptureFixtu
         "unlock",
         "doctor",
         "compact",
+        "exhibit",
+        "exhibits",
+        "freeze-exhibits",
     ]
     assert sorted(command.name for command in COMMANDS) == sorted(wanted)
     for name in wanted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kvcert.errors import KvcertError
-from kvcert.paper.catalogue import FIGURE_SUFFIXES, FIGURES, TABLE_SUFFIXES, TABLES
+from kvcert.paper.catalogue import EXHIBIT_STEMS, FIGURE_SUFFIXES, FIGURES, TABLE_SUFFIXES, TABLES
 from kvcert.paper.publish import publish
 
 
@@ -41,3 +41,20 @@ def test_an_unfinished_run_leaves_the_old_folder_alone(finished, tmp_path):
     with pytest.raises(KvcertError, match=r"C4\.json is missing"):
         publish(*finished, out)
     assert (out / "claims" / "C4.json").exists()
+
+
+def test_exhibits_are_copied_where_they_were_measured(finished, tmp_path):
+    results, figures = finished
+    stem = EXHIBIT_STEMS["X4"]
+    files = [results / "exhibits/X4.json", *(results / "tables" / f"{stem}{end}" for end in TABLE_SUFFIXES)]
+    for file in [*files, *(figures / f"{stem}{end}" for end in FIGURE_SUFFIXES)]:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"content of {file.name}")
+    out = tmp_path / "out"
+    publish(*finished, out)
+    assert (out / "exhibits/X4.json").is_file()
+    assert (out / f"figures/{stem}.png").is_file()
+    page = (out / "README.md").read_text()
+    assert "## Exhibits" in page
+    assert f"content of {stem}.md" in page
+    assert EXHIBIT_STEMS["X1"] not in page

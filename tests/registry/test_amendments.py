@@ -15,6 +15,8 @@ from kvcert import cli, registry
 from kvcert.claims import score_all
 from kvcert.config import load
 from kvcert.errors import KvcertError
+from kvcert.exhibits import registration as exhibits
+from kvcert.files import sha256_file
 from kvcert.registry import versions as code_versions
 from kvcert.registry.amendments import AMENDMENTS, HEAD, read_chain, split
 from kvcert.registry.export import export
@@ -86,14 +88,24 @@ def test_a_new_registration_holds_versions(fresh: Path, config: dict[str, Any]) 
     assert registry.code_notes(registry.registered(fresh)) == []
 
 
-def test_an_exhibits_file_is_frozen_where_there_is_one(fresh: Path, config: dict[str, Any]) -> None:
+def test_the_exhibits_have_a_hash_of_their_own(fresh: Path, config: dict[str, Any]) -> None:
+    name, own = "preregistration/exhibits.yaml", fresh / "preregistration/EXHIBITS.json"
     (fresh / FROZEN).unlink()
-    (fresh / "preregistration/exhibits.yaml").write_text("exhibits: []\n")
+    own.unlink(missing_ok=True)
+    (fresh / name).write_text("exhibits: []\n")
     registry.freeze(fresh, config)
+    assert name not in json.loads((fresh / FROZEN).read_text())["files"]
+    own.write_text(json.dumps({"version": 1, "sha256": sha256_file(fresh / name)}))
     registry.verify(fresh)
-    (fresh / "preregistration/exhibits.yaml").write_text("exhibits: [X1]\n")
+    assert exhibits.status(fresh)["status"] == "registered"
+    (fresh / name).write_text("exhibits: [X1]\n")
     with pytest.raises(KvcertError, match=r"exhibits\.yaml changed"):
         registry.verify(fresh)
+    assert exhibits.status(fresh)["status"] == "changed"
+    assert registry.standing(fresh, config)["status"] == "registered"  # scoring does not depend on it
+    registry.amend(fresh, config, "X1 alone.", [name])
+    registry.verify(fresh)
+    assert exhibits.status(fresh)["status"] == "amended"
 
 
 def test_changed_code_is_named_and_refused_only_when_asked(

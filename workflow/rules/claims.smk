@@ -26,7 +26,12 @@ rule score:
         gate=f"{RESULTS}/integrity.json",
         # Named beside the gate: two sets of logs may leave the same report, and an interrupted run must not mix them up.
         logs=LOG_FILES,
-        registration=sorted(map(str, Path(workflow.basedir, "preregistration").glob("*.*"))),
+        # The exhibits have a registration of their own: a word in it scores no claim again.
+        registration=sorted(
+            str(path)
+            for path in Path(workflow.basedir, "preregistration").glob("*.*")
+            if not path.name.lower().startswith("exhibits")
+        ),
         code=sources("claims", "registry"),
     output:
         claims=CLAIM_FILES,

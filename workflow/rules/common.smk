@@ -57,7 +57,11 @@ def model_of(wildcards):
 
 
 def finish():
-    """The closing words: the verdict table, if this call was about the whole study."""
+    """The closing words: the verdicts, if this call was about the whole study, and the exhibits that it asked for."""
+    if ASKED and all(Path(exhibit_file(name)).is_file() for name in ASKED):
+        from kvcert.paper.exhibits.console import print_outcomes
+
+        print_outcomes(Path(RESULTS), ASKED)
     if not Path(RESULTS, "verdicts.csv").is_file():
         return
     from kvcert.paper.console import print_verdicts

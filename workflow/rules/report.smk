@@ -5,6 +5,8 @@ rule report:
         claims=CLAIM_FILES,
         verdicts=f"{RESULTS}/verdicts.csv",
         code=sources("paper", "report"),
+        # On the page where they were measured; a run without them makes the page too.
+        exhibits=shown_exhibits(),
         assets=sorted(map(str, Path(SOURCE, "kvcert", "report", "assets").glob("*.*"))),
         # How to cite; a copy of the workflow without it still makes a page.
         citation=[str(path) for path in Path(workflow.basedir).glob("CITATION.cff")],

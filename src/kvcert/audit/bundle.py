@@ -25,6 +25,7 @@ from kvcert.files import write_atomic
 REGISTRATION = (
     "preregistration/claims.yaml", "preregistration/analysis-plan.md", "preregistration/FROZEN.json",
     "preregistration/amendments.md", "preregistration/AMENDED.json", "preregistration/exhibits.yaml",
+    "preregistration/EXHIBITS.json",
 )  # fmt: skip
 
 

@@ -13,6 +13,8 @@ from kvcert.files import sha256_file, sha256_json
 from kvcert.registry.frozen import CONFIG, FROZEN, Registration, registered
 
 FOLDER = "registration"
+#: What an amendment may change without any claim being scored otherwise.
+NO_SCORE = {"versions", "preregistration/exhibits.yaml"}
 
 
 def registration_problems(folder: Path, claim: dict[str, Any], config: dict[str, Any]) -> list[str]:
@@ -53,7 +55,7 @@ def _chain_problems(said: dict[str, Any], found: Registration) -> list[str]:
         return [
             f"claim.json: scored under {count} amendments up to {said['head']}; {FOLDER} holds {len(chain)}, others"
         ]
-    later = {change["name"] for entry in chain[count:] for change in entry["changes"]} - {"versions"}
+    later = {change["name"] for entry in chain[count:] for change in entry["changes"]} - NO_SCORE
     named = ", ".join(sorted(later))
     return [f"claim.json: scored before an amendment of {named}; run `kvcert score` again"] if later else []
 

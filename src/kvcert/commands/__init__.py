@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kvcert.commands import auditing, caring, reporting, running, scoring, showing
+from kvcert.commands import auditing, caring, exhibiting, reporting, running, scoring, showing
 from kvcert.commands.command import Command
 
 COMMANDS: tuple[Command, ...] = (
@@ -12,6 +12,7 @@ COMMANDS: tuple[Command, ...] = (
     *showing.COMMANDS,
     *auditing.COMMANDS,
     *reporting.COMMANDS,
+    *exhibiting.COMMANDS,
 )
 
 __all__ = ["COMMANDS", "Command"]

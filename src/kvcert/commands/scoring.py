@@ -55,6 +55,8 @@ def verify(args: argparse.Namespace, context: Context) -> None:
     registry.verify(context.root, strict=args.strict)
     found = registry.registered(context.root)
     print(f"registration {found.sha256}: every frozen file is unchanged")
+    if found.exhibits is not None:
+        print(f"exhibits {found.exhibits}: unchanged")
     if found.chain:
         print(f"amendments: {len(found.chain)}, chain {found.head} holds")
     for line in registry.code_notes(found):

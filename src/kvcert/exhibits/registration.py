@@ -70,11 +70,36 @@ def freeze(root: Path) -> str:
     return digest
 
 
+def frozen_sha256(root: Path) -> str | None:
+    """The hash in EXHIBITS.json; None when nothing was registered.
+
+    Raises
+    ------
+    KvcertError when it cannot be read.
+    """
+    path = Path(root) / FROZEN
+    if not path.is_file():
+        return None
+    try:
+        return str(json.loads(path.read_text(encoding="utf-8"))["sha256"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise KvcertError(f"{path}: cannot be read ({error}); restore it from the repository") from None
+
+
 def status(root: Path) -> dict[str, str | None]:
-    """`{"status": "registered" | "changed" | "not registered", "sha256": …}` of the exhibits' file as it lies there."""
+    """`{"status": …, "sha256": …}` of the exhibits' file as it lies there.
+
+    `registered` as EXHIBITS.json has it, `amended` as a later entry of amendments.md has it, `changed` against both,
+    `not registered` where nothing was.
+    """
     root = Path(root)
-    digest = sha256_file(root / FILE)
-    if not (root / FROZEN).is_file():
+    digest, frozen = sha256_file(root / FILE), frozen_sha256(root)
+    if frozen is None:
         return {"status": "not registered", "sha256": digest}
-    frozen = json.loads((root / FROZEN).read_text())
-    return {"status": "registered" if frozen["sha256"] == digest else "changed", "sha256": digest}
+    if frozen == digest:
+        return {"status": "registered", "sha256": digest}
+    from kvcert.registry.frozen import FROZEN as CLAIMS_FROZEN
+    from kvcert.registry.frozen import registered
+
+    amended = (root / CLAIMS_FROZEN).is_file() and registered(root).exhibits == digest
+    return {"status": "amended" if amended else "changed", "sha256": digest}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kvcert.errors import KvcertError
 from kvcert.files import write_atomic
-from kvcert.paper.catalogue import FIGURE_SUFFIXES, TABLE_SUFFIXES, TABLES
+from kvcert.paper.catalogue import EXHIBIT_STEMS, FIGURE_SUFFIXES, TABLE_SUFFIXES, TABLES
 from kvcert.paper.catalogue import figures as promised
 from kvcert.paper.logs import Logs
 
@@ -35,6 +35,14 @@ def publish(results: Path, figures: Path, out: Path, note: str = "") -> list[Pat
         ]
     for stem in promised(Logs(results).tasks):
         pairs += [(figures / f"{stem}{end}", out / "figures" / f"{stem}{end}") for end in FIGURE_SUFFIXES]
+    shown = [name for name in EXHIBIT_STEMS if (results / "exhibits" / f"{name}.json").is_file()]
+    for name in shown:
+        stem = EXHIBIT_STEMS[name]
+        pairs.append((results / "exhibits" / f"{name}.json", out / "exhibits" / f"{name}.json"))
+        pairs += [
+            (results / "tables" / f"{stem}{end}", out / "tables" / f"{stem}{end}") for end in TABLE_SUFFIXES
+        ]
+        pairs += [(figures / f"{stem}{end}", out / "figures" / f"{stem}{end}") for end in FIGURE_SUFFIXES]
     for source, _ in pairs:
         if not source.is_file():
             raise KvcertError(f"{source} is missing: finish the run before it is published")
@@ -43,11 +51,11 @@ def publish(results: Path, figures: Path, out: Path, note: str = "") -> list[Pat
     for source, target in pairs:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
-    write_atomic(out / "README.md", _page(results, note))
+    write_atomic(out / "README.md", _page(results, note, shown))
     return [target for _, target in pairs]
 
 
-def _page(results: Path, note: str) -> str:
+def _page(results: Path, note: str, shown: list[str]) -> str:
     def table(stem: str) -> str:
         return (results / "tables" / f"{stem}.md").read_text().strip()
 
@@ -59,6 +67,10 @@ def _page(results: Path, note: str) -> str:
         "The whole run on one page, every answer included: `report/index.html` (open it from a checkout)."
     ]
     parts += ["## Figures", "How to read them: [docs/figures.md](../figures.md).", pictures]
+    if shown:
+        parts += ["## Exhibits", "What they are: [docs/exhibits.md](../exhibits.md)."]
+        for stem in (EXHIBIT_STEMS[name] for name in shown):
+            parts += [f"### {stem}", f"![{stem}](figures/{stem}.png)", table(stem)]
     parts += [
         "## Tables",
         "All tables are in [tables/](tables/) as CSV, Markdown and LaTeX; every stratum in [claims/](claims/).",

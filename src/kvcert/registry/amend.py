@@ -42,9 +42,8 @@ def amend(
                 f"amend: {name} is nothing that a registration freezes; there are {', '.join(sorted(ALLOWED))}"
             )
     unchanged(root, found, frozenset(names))
-    changes = [
-        _change(root, name, found.study if name == str(CONFIG) else found.files.get(name)) for name in names
-    ]
+    before_of = found.files | {str(CONFIG): found.study, str(OPTIONAL[0]): found.exhibits}
+    changes = [_change(root, name, before_of.get(name)) for name in names]
     study = load(root / CONFIG)["study"]
     constants_agree(root, study)
     recorded = versions(study) if with_versions else None

@@ -11,6 +11,7 @@ from typing import Any
 import kvcert
 from kvcert.config import load
 from kvcert.errors import KvcertError
+from kvcert.exhibits import registration as exhibits
 from kvcert.files import sha256_file, sha256_json, write_atomic
 from kvcert.registry.amendments import Entry, read_chain
 from kvcert.registry.claims_file import CLAIMS, load_claims
@@ -19,8 +20,9 @@ from kvcert.registry.versions import changed, described, versions
 FROZEN = Path("preregistration/FROZEN.json")
 #: Frozen byte for byte.
 FILES = (CLAIMS, Path("preregistration/analysis-plan.md"))
-#: Frozen too where it exists.
-OPTIONAL = (Path("preregistration/exhibits.yaml"),)
+#: The exhibits' file has a hash of its own in EXHIBITS.json. Scoring does not depend on it; `verify` checks it, and an
+#: amendment may say what it is from then on.
+OPTIONAL = (exhibits.FILE,)
 #: Frozen in its scientific part `study`, resolved.
 CONFIG = Path("config/config.yaml")
 KEYS = {"version", "date", "kvcert", "files", "study", "sha256"}
@@ -37,6 +39,7 @@ class Registration:
     files: dict[str, str]
     study: str
     versions: dict[str, Any] | None
+    exhibits: str | None = None
 
     @property
     def sha256(self) -> str:
@@ -73,12 +76,11 @@ def freeze(root: Path, config: dict[str, Any]) -> str:
     for path in FILES:
         if not (root / path).is_file():
             raise KvcertError(f"cannot freeze: {root / path} is missing")
-    listed = [*FILES, *(path for path in OPTIONAL if (root / path).is_file())]
     content: dict[str, Any] = {
         "version": 2,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "kvcert": kvcert.__version__,
-        "files": {str(path): sha256_file(root / path) for path in listed},
+        "files": {str(path): sha256_file(root / path) for path in FILES},
         "study": {"file": str(CONFIG), "sha256": study},
         "versions": versions(config["study"]),
     }
@@ -109,6 +111,7 @@ def verify(root: Path, strict: bool = False) -> None:
     """
     registration = registered(root)
     unchanged(root, registration)
+    exhibits_unchanged(root, registration)
     if strict:
         found = code_notes(registration)
         if found:
@@ -130,7 +133,9 @@ def registered(root: Path) -> Registration:
         raise KvcertError(f"{root / FROZEN} is missing: nothing is frozen yet; run `kvcert freeze`")
     record = _read(root)
     chain = read_chain(root, record["sha256"])
-    files, study, known = dict(record["files"]), record["study"]["sha256"], record.get("versions")
+    own = str(exhibits.FILE)
+    files: dict[str, Any] = {own: exhibits.frozen_sha256(root)} | record["files"]
+    study, known = record["study"]["sha256"], record.get("versions")
     for entry in chain:
         for change in entry["changes"]:
             name = change["name"]
@@ -145,7 +150,19 @@ def registered(root: Path) -> Registration:
                 known = entry["versions"]
             else:
                 files[name] = change["after"]
-    return Registration(record, chain, files, study, known)
+    last = files.pop(own)
+    return Registration(record, chain, files, study, known, last)
+
+
+def exhibits_unchanged(root: Path, registration: Registration) -> None:
+    """Refuse when the exhibits' file is not as EXHIBITS.json or an amendment has it; nothing where neither names it."""
+    path = Path(root) / exhibits.FILE
+    if registration.exhibits is None:
+        return
+    if not path.is_file():
+        raise KvcertError(f"{path} is registered and missing; restore it from the repository")
+    if sha256_file(path) != registration.exhibits:
+        raise KvcertError(f"{path} changed after it was registered; restore it, changes go to amendments.md")
 
 
 def unchanged(root: Path, registration: Registration, but: frozenset[str] = frozenset()) -> None:

@@ -17,6 +17,7 @@ from kvcert.paper.logs import CLAIMS, Logs
 from kvcert.registry.honest import require_honest
 from kvcert.report import cards, origin
 from kvcert.report.embed import embedded_json, policy
+from kvcert.report.exhibits import exhibits
 from kvcert.report.explorer import explorer_data
 from kvcert.report.pictures import pictures
 from kvcert.report.sheets import sheets
@@ -62,7 +63,7 @@ def render(results: Path, figures: Path, config: dict[str, Any], root: Path) -> 
         cards=listed, tally=cards.tally(listed), missing=[key for key in CLAIMS if key not in logs.claims],
         exploratory=any(card.status != cards.REGISTERED for card in listed), frozen=origin.frozen(logs),
         registration=registration_lines(logs.claims), pictures=pictures(logs),
-        figures=figures.name, sheets=sheets(logs), data=embedded_json(data),
+        figures=figures.name, sheets=sheets(logs), exhibits=exhibits(results), data=embedded_json(data),
         shown=data["every"], runs=len(logs.runs), models=sorted(logs.runs["model"].unique()),
         constants=config["study"]["constants"], gate=origin.gate(results), citation=origin.citation(root),
         licences=origin.licences(logs),

@@ -49,12 +49,41 @@ def load(results: Path, name: str) -> Found:
         raise KvcertError(f"{path}: cannot be read ({error}); run `snakemake --cores all exhibits`") from None
 
 
+def warning(found: Found) -> str:
+    """What a reader must be told when the exhibit was not measured as registered; empty otherwise."""
+    status = found.outcome["registration"]["status"]
+    return "" if status in ("registered", "amended") else f"exhibits.yaml was {status} when this was measured"
+
+
+def module(name: str) -> Any:
+    """The file that draws an exhibit: `table(found)` and `draw(found)`."""
+    return import_module(f"kvcert.paper.exhibits.{EXHIBIT_STEMS[name].lower()}")
+
+
+def drawn(found: Found) -> Any:
+    """The figure, stamped where the exhibit was not measured as registered. Call it inside the house style."""
+    from kvcert.paper.figures.style import stamp
+
+    figure = module(found.name).draw(found)
+    if warning(found):
+        stamp(figure, warning(found))
+    return figure
+
+
 def publish(results: Path, figures: Path, name: str) -> list[Path]:
     """Write the figure ({figures}/{stem}.pdf, .png) and the table ({results}/tables/{stem}.csv, .md, .tex) of an exhibit."""
     from kvcert.paper.figures.style import house_style, save
 
     found, stem = load(results, name), EXHIBIT_STEMS[name]
-    module = import_module(f"kvcert.paper.exhibits.{stem.lower()}")
-    paths = write(module.table(found), Path(results) / "tables", stem, f"{name}: {found.outcome['title']}.")
+    caption = f"{name}: {found.outcome['title']}. {warning(found).capitalize()}".rstrip(". ") + "."
+    paths = write(module(name).table(found), Path(results) / "tables", stem, caption)
     with house_style():
-        return paths + save(module.draw(found), Path(figures), stem)
+        return paths + save(drawn(found), Path(figures), stem)
+
+
+def svg(found: Found) -> str:
+    """The figure as an SVG document, for the report."""
+    from kvcert.paper.figures.style import house_style, svg_text
+
+    with house_style():
+        return svg_text(drawn(found))
