@@ -10,10 +10,10 @@ from kvcert.scorers.snapkv import SnapKV
 class ValueNorm(SnapKV):
     """The SnapKV-like score times ||v||, so that a token with a large value state is not dropped for little attention.
 
-    a_i ||v_i|| is the size of what token i adds to the attention output; for Poisson sampling the best probabilities are
-    proportional to a_i ||v_i - o|| (docs/method.md), of which it is the part that needs no o. Guo et al. 2024 (arXiv
-    2406.12335) weigh attention by the 1-norm of the value; VaSE (arXiv 2606.03928) protects tokens of large value norm and
-    evicts the others at random: `uncorrected` with this score comes closest to it.
+    a_i ||v_i|| is the size of what token i adds to the attention output. The variance of `survey.linearised` is smallest,
+    at a given expected size, for probabilities proportional to a_i ||v_i - o||, of which it is the part that needs no o.
+    Guo et al. 2024 (arXiv 2406.12335) weigh attention by the 1-norm of the value; VaSE (arXiv 2606.03928) protects tokens
+    of large value norm and evicts the others at random: `uncorrected` with this score comes closest to it.
     """
 
     name = "value_norm"
