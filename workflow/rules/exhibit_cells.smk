@@ -10,6 +10,7 @@ rule exhibit_cell:
         runs=f"{CELLS_FOLDER}/runs/{{cell}}.parquet",
         steps=f"{CELLS_FOLDER}/steps/{{cell}}.parquet",
         heads=f"{CELLS_FOLDER}/heads/{{cell}}.parquet",
+        traces=f"{CELLS_FOLDER}/traces/{{cell}}.safetensors",
     log:
         f"{RESULTS}/logs/exhibits/{{cell}}.log",
     conda:

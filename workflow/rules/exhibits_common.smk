@@ -1,4 +1,6 @@
 # What the exhibits' rules share: which there are, what each reads, which this call asks for.
+from functools import cache
+
 from kvcert.exhibits import EXHIBITS
 from kvcert.exhibits.grids import specs as exhibit_specs
 from kvcert.exhibits.needs import ALONE, NEEDS
@@ -37,12 +39,13 @@ def exhibit_inputs(wildcards):
             sys.exit(f"exhibit {name} reads traces of the grid: set run.trace_examples to 1 or more")
         found += [f"{RESULTS}/traces/{shard}.safetensors" for shard in SPECS]
     if "cells" in needs:
-        shards_of = exhibit_specs(name, config)
         found += [
-            f"{RESULTS}/exhibits/cells/{table}/{spec['shard']}.parquet"
+            f"{CELLS_FOLDER}/{table}/{spec['shard']}.parquet"
             for table in ("runs", "steps", "heads")
-            for spec in shards_of
+            for spec in exhibit_specs(name, config, Path(workflow.basedir))
         ]
+    if "claims" in needs:
+        found += CLAIM_FILES
     return found
 
 
@@ -58,16 +61,23 @@ def shown_exhibits():
     return [exhibit_file(name) for name in EXHIBITS if name in ASKED or Path(exhibit_file(name)).is_file()]
 
 
-EXHIBIT_CELLS = {spec["shard"]: spec for name in EXHIBITS for spec in exhibit_specs(name, config)}
 CELLS_FOLDER = f"{RESULTS}/exhibits/cells"
 PLACE_OF_EXHIBITS = {key: value for key, value in PLACE.items() if key != "slurm_partition"}
 
 
+@cache
+def exhibit_cells():
+    """Every shard that exhibits have of their own, by name; only a call about exhibits reads their registration."""
+    root = Path(workflow.basedir)
+    return {spec["shard"]: spec for name in EXHIBITS for spec in exhibit_specs(name, config, root)}
+
+
 def exhibit_cell_spec(wildcards):
     """The specification of an exhibit's shard."""
-    if wildcards.cell not in EXHIBIT_CELLS:
+    found = exhibit_cells()
+    if wildcards.cell not in found:
         sys.exit(f"no exhibit has a shard {wildcards.cell}")
-    return EXHIBIT_CELLS[wildcards.cell]
+    return found[wildcards.cell]
 
 
 wildcard_constraints:
