@@ -6,6 +6,7 @@ from kvcert.exhibits.grids import specs as exhibit_specs
 from kvcert.exhibits.needs import ALONE, NEEDS
 from kvcert.exhibits.registration import FILE as EXHIBITS_FILE
 from kvcert.exhibits.registration import load as load_exhibits
+from kvcert.files import sha256_json
 from kvcert.paper.catalogue import EXHIBIT_STEMS
 
 EXHIBIT_OF = {stem: name for name, stem in EXHIBIT_STEMS.items()}

@@ -13,18 +13,12 @@ from kvcert.exhibits import EXHIBITS
 def exhibit(args: argparse.Namespace, context: Context) -> None:
     """Measure exhibits one after the other, with their tables and figures."""
     from kvcert.exhibits import run
-    from kvcert.exhibits.grids import specs
     from kvcert.paper.exhibits import publish
     from kvcert.paper.exhibits.console import print_outcomes
 
     config, results = context.config, context.results
     figures = Path(args.figures or config["run"]["figures"])
     for name in args.names:
-        for spec in specs(name, config):
-            from kvcert.runner.shard import run_shard
-
-            place = {"results": str(results / "exhibits" / "cells"), "trace_examples": 0}
-            run_shard(spec, config["run"] | place, not args.quiet)
         run(
             name,
             config,
