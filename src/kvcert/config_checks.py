@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -78,7 +79,11 @@ def _modules(package: str) -> list[str]:
 def _refuse_unknown(given: list[tuple[str, str]], known: list[str]) -> None:
     for key, name in given:
         if name not in known:
-            raise KvcertError(f"config: study.{key}: nothing is called {name!r}; known: {', '.join(known)}")
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise KvcertError(
+                f"config: study.{key}: nothing is called {name!r}; {hint}known: {', '.join(known)}"
+            )
 
 
 def _check_finite(where: str, value: Any) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from kvcert import installed
 from kvcert.files import canonical_json
 
 PACKAGES = ("kvcert", "torch", "transformers", "tokenizers", "numpy", "pyarrow", "safetensors")
 
 
+@cache
 def processor() -> str:
     """The processor's name, as the kernel tells it where it does."""
     info = Path("/proc/cpuinfo")
@@ -25,15 +26,5 @@ def processor() -> str:
 
 def versions(task: Mapping[str, str | None], *more: str) -> str:
     """Canonical JSON of package versions (`more`: those that only some runs use), Python, processor, the task's own."""
-    return canonical_json({**_own(more), **task})
-
-
-@cache
-def _own(more: tuple[str, ...]) -> dict[str, str | None]:
-    found: dict[str, str | None] = {}
-    for package in (*PACKAGES, *more):
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = None
-    return found | {"python": platform.python_version(), "processor": processor()}
+    own = {"python": platform.python_version(), "processor": processor()}
+    return canonical_json({**installed.versions(*PACKAGES, *more), **own, **task})

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
+from kvcert.installed import versions
 from kvcert.tasks.base import Draw, Example, Room, Task
 from kvcert.tasks.ruler_library import generators, isolated, metrics
 from kvcert.tasks.stream import Stream
@@ -67,6 +68,9 @@ class Ruler(Task):
             self.source,
             joiner="",
         )
+
+    def provenance(self, example: Example) -> dict[str, str | None]:
+        return versions("lm_eval", "nltk", "wonderwords")
 
     def score(self, prediction: str, example: Example) -> float:
         """Share of the expected strings in the prediction, upper and lower case alike (the library's string match)."""

@@ -9,7 +9,6 @@ import importlib
 import importlib.util
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -102,16 +101,3 @@ def score(metric: str, answers: tuple[str, ...], classes: tuple[str, ...], predi
         raise KvcertError(f"LongBench: lm-eval's metrics cannot be imported ({reason}); {INSTALL}") from None
     found = getattr(metrics, metric)({"answers": list(answers), "all_classes": list(classes)}, [prediction])
     return float(found["score"])
-
-
-@cache
-def versions() -> tuple[tuple[str, str | None], ...]:
-    """Versions of the packages that wrote the prompts and scores; None for one that is not installed."""
-    return tuple((package, _version(package)) for package in PACKAGES)
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from kvcert.errors import KvcertError
+from kvcert.installed import versions
 from kvcert.tasks.base import Task
 from kvcert.tasks.example import Count, Draw, Example, Room
 from kvcert.tasks.longbench import library, rows
@@ -78,7 +79,7 @@ class LongBench(Task):
 
     def provenance(self, example: Example) -> dict[str, str | None]:
         assert isinstance(example, LongBenchExample)
-        return {**dict(library.versions()), f"{self.data.name}.jsonl": f"sha256:{example.file_sha256}"}
+        return {**versions(*library.PACKAGES), f"{self.data.name}.jsonl": f"sha256:{example.file_sha256}"}
 
     def score(self, prediction: str, example: Example) -> float:
         assert isinstance(example, LongBenchExample)
