@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pandas as pd
 
 from kvcert.claims.bootstrap import Plan, estimate
+from kvcert.exhibits import clustered
 from kvcert.exhibits.outcome import Measured
 
 PLAN = Plan(level=0.95, resamples=500, seed=2607)
-
-
-def weighted_median(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """Lower median of (n,) values under each row of (B, n) weights; (B,), NaN where all weights are 0."""
-    order = np.argsort(values, kind="stable")
-    total = np.cumsum(weights[:, order], axis=1)
-    place = (total < total[:, -1:] / 2).sum(axis=1)
-    return np.where(total[:, -1] > 0, values[order][np.minimum(place, len(values) - 1)], np.nan)
 
 
 def _rows(rows: pd.DataFrame, column: str) -> pd.DataFrame:
@@ -32,7 +24,7 @@ def share(rows: pd.DataFrame, column: str, note: str = "") -> Measured:
     if some.empty:
         return Measured(None, note=note or "nothing to measure")
     held = some[column].to_numpy(float)
-    found = estimate(some, lambda w: (w @ held / w.sum(axis=1))[:, None], ("x",), PLAN)
+    found = estimate(some, clustered.mean(held), ("x",), PLAN)
     low, high = found.interval("x", share=True)
     return Measured(found.value("x"), low, high, len(some), note)
 
@@ -43,6 +35,6 @@ def median(rows: pd.DataFrame, column: str, note: str = "") -> Measured:
     if some.empty:
         return Measured(None, note=note or "nothing to measure")
     values = some[column].to_numpy(float)
-    found = estimate(some, lambda w: weighted_median(values, w)[:, None], ("x",), PLAN)
+    found = estimate(some, clustered.median(values), ("x",), PLAN)
     low, high = found.interval("x")
     return Measured(found.value("x"), low, high, len(some), note)
