@@ -10,7 +10,7 @@ from markupsafe import Markup
 from kvcert.paper.catalogue import EXHIBIT_STEMS
 from kvcert.paper.exhibits import module, svg, warning
 from kvcert.paper.exhibits.console import finished
-from kvcert.paper.exhibits.words import MARKS, interval_of, line_of, value_of
+from kvcert.paper.exhibits.words import MARKS, facts_of, interval_of, line_of, value_of
 from kvcert.report.sheets import Sheet, sheet
 from kvcert.report.vector import inline
 
@@ -40,11 +40,10 @@ def exhibits(results: Path) -> list[Shown]:
              "note": entry["note"]}
             for entry in outcome["expectations"]
         ]  # fmt: skip
-        facts = ", ".join(f"{name} {value}" for name, value in outcome["about"].items() if value is not None)
         label = f"{one.name}: {outcome['title']}"
         found.append(
             Shown(
-                one.name, outcome["title"], outcome["question"], warning(one), facts, lines,
+                one.name, outcome["title"], outcome["question"], warning(one), facts_of(outcome["about"]), lines,
                 # The drawing is ours, element by element; its texts went through an XML writer.
                 Markup(inline(svg(one), f"{stem}-", label)),
                 sheet(module(one.name).table(one), stem, label),

@@ -32,6 +32,23 @@ def short(value: Any) -> str:
     return text.replace("-", "−")
 
 
+def facts_of(about: dict[str, Any]) -> str:
+    """What stands beside the outcome, in words: `model smollm2-135m; units 44,712; lengths 448, 640`."""
+    return "; ".join(
+        f"{name.replace('_', ' ')} {_said(value)}" for name, value in about.items() if value is not None
+    )
+
+
+def _said(value: Any) -> str:
+    if isinstance(value, dict):
+        return "(" + ", ".join(f"{name} {_said(inner)}" for name, inner in value.items()) + ")"
+    if isinstance(value, list):
+        return ", ".join(map(_said, value))
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}" if value >= 10_000 else str(value)
+    return short(value) if isinstance(value, float) else str(value)
+
+
 def line_of(entry: dict[str, Any]) -> str:
     """`≥ 0.95`."""
     return f"{SIGNS[entry['direction']]} {short(entry['line'])}"
