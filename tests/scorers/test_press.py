@@ -197,7 +197,9 @@ def test_names_are_known_without_torch(base_config):
     base_config["study"]["scorer"] = "kvpress_lagkv"
     check_known(base_config)
     base_config["study"]["scorer"] = "kvpress_nope"
-    with pytest.raises(KvcertError, match=r"nothing is called 'kvpress_nope'; did you mean .*known: .*kvpress_tova"):
+    with pytest.raises(
+        KvcertError, match=r"nothing is called 'kvpress_nope'; did you mean .*known: .*kvpress_tova"
+    ):
         check_known(base_config)
     with pytest.raises(KvcertError, match=r"unknown scorer 'kvpress_nope'; known: .*kvpress_tova"):
         scorers.get("kvpress_nope", CONSTANTS)
