@@ -1,9 +1,10 @@
-"""Versions of installed packages, for the logs."""
+"""What is installed: versions for the logs, and whether a library can be found."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 
 
 @cache
@@ -17,3 +18,8 @@ def _version(package: str) -> str | None:
 def versions(*packages: str) -> dict[str, str | None]:
     """Package → version; None for one that is not installed."""
     return {package: _version(package) for package in packages}
+
+
+def has(module: str) -> bool:
+    """Whether a module can be found; it is not imported."""
+    return find_spec(module) is not None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from typing import Any
 
 from kvcert.errors import KvcertError
 from kvcert.files import sha256_json
+from kvcert.installed import has
 from kvcert.punkt import PUNKT_WHEEL
 from kvcert.tasks.longbench.catalogue import needed
 
@@ -34,7 +34,7 @@ def prepared_file(config: dict[str, Any]) -> str:
 
 def require_lm_eval(who: str) -> None:
     """A `KvcertError` that names the extra, where lm-eval is not installed."""
-    if find_spec("lm_eval") is None:
+    if not has("lm_eval"):
         raise KvcertError(
             f"{who}: lm-eval is not installed; install it with `pip install 'kvcert[longbench]'`"
         )

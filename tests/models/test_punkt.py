@@ -68,7 +68,7 @@ def test_right_files_are_kept_and_a_damaged_one_is_taken_again(cache: Path) -> N
 def test_a_missing_library_is_told_before_anything_is_fetched(
     cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prepared, "find_spec", lambda name: None)
+    monkeypatch.setattr(prepared, "has", lambda name: False)
     with pytest.raises(KvcertError, match=r"pip install 'kvcert\[longbench\]'"):
         prepare.prepare_all(grid(cache, "ruler_cwe"), say=quiet)
     assert not punkt.nltk_folder(cache / "texts").exists()

@@ -153,7 +153,7 @@ def test_without_the_library_the_extra_is_named(
     count_words: Count, ruler_texts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     generators.cache_clear()
-    monkeypatch.setattr(prepared, "find_spec", lambda name: None)
+    monkeypatch.setattr(prepared, "has", lambda name: False)
     with pytest.raises(KvcertError, match=r"RULER tasks: lm-eval is not installed; .*kvcert\[longbench\]"):
         list(tasks.get("ruler_vt").examples({"length": LENGTH}, 1, [0], count_words, ruler_texts))
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import kvcert
 from kvcert import registry
 from kvcert.audit.derive import derive, rows_table
-from kvcert.audit.gather import gate, gather
+from kvcert.audit.gather import gather
 from kvcert.audit.manifest import MANIFEST, write_manifest
 from kvcert.audit.page import markdown, page
 from kvcert.audit.provenance import provenance
@@ -20,6 +20,7 @@ from kvcert.audit.registration_check import registration_problems
 from kvcert.audit.statements import disagreements
 from kvcert.errors import KvcertError
 from kvcert.files import write_atomic
+from kvcert.logs.integrity import require_gate
 
 #: The registration's files, copied byte for byte.
 REGISTRATION = (
@@ -74,7 +75,7 @@ def _fill(
             (folder / "registration").mkdir(exist_ok=True)
             shutil.copyfile(root / part, folder / "registration" / Path(part).name)
     put(folder / "config.json", config)
-    put(folder / "integrity.json", gate(results))
+    put(folder / "integrity.json", require_gate(results))
     wrong = registration_problems(folder, claim, config)
     if wrong:
         raise KvcertError(f"{claim_file}: {wrong[0]}")

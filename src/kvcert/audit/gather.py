@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pyarrow.parquet as pq
 from kvcert.errors import KvcertError
 from kvcert.files import replacing
 from kvcert.grid import shards
+from kvcert.logs.integrity import require_gate
 from kvcert.logs.schema import RUNS
 
 STEPS = ["run_id", "step", "logp", "certificate", "guarded", "error", "covered", "units"]
@@ -53,7 +53,7 @@ def gather(results: Path, config: dict[str, Any], folder: Path, heads_of: dict[s
     KvcertError
         When the integrity gate was not passed, or a log file is missing or damaged.
     """
-    report = gate(results)
+    report = require_gate(results)
     names = [spec["shard"] for spec in shards(config)]
     try:
         runs = _plain([results / "runs" / f"{name}.parquet" for name in names], RUNS.names)
@@ -70,18 +70,6 @@ def gather(results: Path, config: dict[str, Any], folder: Path, heads_of: dict[s
         raise KvcertError(
             f"{results / 'runs'}: {runs.num_rows} runs, the gate saw {report.get('runs')}; run `kvcert check`"
         )
-
-
-def gate(results: Path) -> dict[str, Any]:
-    """The integrity gate's report."""
-    path = Path(results) / "integrity.json"
-    try:
-        report = json.loads(path.read_text())
-    except (OSError, ValueError):
-        report = None
-    if not isinstance(report, dict) or report.get("ok") is not True:
-        raise KvcertError(f"{path}: the logs have not passed the integrity gate; run `kvcert check` first")
-    return report
 
 
 def _plain(files: list[Path], columns: list[str]) -> pa.Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 
 from kvcert.errors import KvcertError
 from kvcert.grid import shards
+from kvcert.logs.integrity import require_gate
 
 #: Columns of `runs` that the claims use.
 COLUMNS = (
@@ -86,18 +86,6 @@ def read_columns(path: Path, columns: list[str]) -> pa.Table:
         raise KvcertError(
             f"cannot read {path} ({reason}); run `kvcert check`, then rerun that shard"
         ) from None
-
-
-def require_gate(results: Path) -> dict[str, Any]:
-    """The integrity gate's report; a clear line when these logs have not passed it."""
-    path = results / "integrity.json"
-    try:
-        report = json.loads(path.read_text())
-    except (OSError, ValueError):
-        report = None
-    if not isinstance(report, dict) or report.get("ok") is not True:
-        raise KvcertError(f"{path}: the logs have not passed the integrity gate; run `kvcert check` first")
-    return report
 
 
 def _refuse_contradictions(frame: pd.DataFrame) -> None:

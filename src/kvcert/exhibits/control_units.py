@@ -11,10 +11,11 @@ from torch import Tensor
 
 from kvcert.attention import forward
 from kvcert.exhibits.material import Reading
+from kvcert.policies import design_of
 from kvcert.runner.example import example_hash
 from kvcert.runner.panel import panel_layers
 from kvcert.survey.hajek import bernstein_radius, guard
-from kvcert.survey.inclusion import TWO32, poisson_design
+from kvcert.survey.inclusion import TWO32
 from kvcert.survey.philox import philox4x32
 
 
@@ -66,10 +67,8 @@ def units(reading: Reading, budget: float, draws: int) -> Iterator[Unit]:
     place, draw = torch.arange(size), torch.arange(draws)[:, None]
     pi = {}
     for setting in spec["settings"]:
-        design = poisson_design(
-            reading.scores(setting, spec["scorer"]), reading.capacity(budget), n_sink=int(constants["n_sink"]),
-            n_recent=int(constants["n_recent"]), rho=constants["rho"], epsilon=constants["epsilon"],
-        )  # fmt: skip
+        z = reading.scores(setting, spec["scorer"])
+        design = design_of(z, reading.capacity(budget), constants)
         pi[setting] = torch.nn.functional.pad(design.pi, (0, size - n), value=1.0).cpu()
     for layer in panel_layers(model.n_layers, int(constants["panel_layers"])):
         queries = context.queries[layer]

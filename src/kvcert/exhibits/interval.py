@@ -20,21 +20,20 @@ def _rows(rows: pd.DataFrame, column: str) -> pd.DataFrame:
 
 def share(rows: pd.DataFrame, column: str, note: str = "") -> Measured:
     """Share of rows in which a truth value holds; the exact bound over examples where it is 0 or 1."""
-    some = _rows(rows, column)
-    if some.empty:
-        return Measured(None, note=note or "nothing to measure")
-    held = some[column].to_numpy(float)
-    found = estimate(some, clustered.mean(held), ("x",), PLAN)
-    low, high = found.interval("x", share=True)
-    return Measured(found.value("x"), low, high, len(some), note)
+    return _measured(rows, column, clustered.mean, note, share=True)
 
 
 def median(rows: pd.DataFrame, column: str, note: str = "") -> Measured:
     """Median of a column."""
+    return _measured(rows, column, clustered.median, note)
+
+
+def _measured(
+    rows: pd.DataFrame, column: str, kind: clustered.Kind, note: str, share: bool = False
+) -> Measured:
     some = _rows(rows, column)
     if some.empty:
         return Measured(None, note=note or "nothing to measure")
-    values = some[column].to_numpy(float)
-    found = estimate(some, clustered.median(values), ("x",), PLAN)
-    low, high = found.interval("x")
+    found = estimate(some, kind(some[column].to_numpy(float)), ("x",), PLAN)
+    low, high = found.interval("x", share=share)
     return Measured(found.value("x"), low, high, len(some), note)

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from kvcert.policies import design_of
 from kvcert.survey.hajek import bernstein_radius, guard
-from kvcert.survey.inclusion import TWO32, Design, capped_probabilities, certainty_set, poisson_design
+from kvcert.survey.inclusion import TWO32, Design, capped_probabilities, certainty_set
 from kvcert.survey.linearised import linearised_variance
 
 
@@ -54,10 +55,7 @@ def recorded(trace: dict[str, Tensor], score: str, example: int) -> Recorded:
 
 def deployed(about: Recorded, capacity: int, constants: dict[str, float]) -> Design:
     """The registered design, π from the score; shaped [L, K, 1, n] to meet every step."""
-    sinks, recent, rho = _protected(constants)
-    design = poisson_design(
-        about.z, capacity, n_sink=sinks, n_recent=recent, rho=rho, epsilon=constants["epsilon"]
-    )
+    design = design_of(about.z, capacity, constants)
     return Design(design.threshold[:, :, None], design.tail[:, :, None], design.expected[:, :, None])
 
 

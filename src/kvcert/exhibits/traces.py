@@ -12,9 +12,9 @@ from torch import Tensor
 
 from kvcert.errors import KvcertError
 from kvcert.grid import Spec, shards
-from kvcert.policies import capacity_of
+from kvcert.policies import capacity_of, design_of
 from kvcert.runner import trace
-from kvcert.survey.inclusion import Design, poisson_design
+from kvcert.survey.inclusion import Design
 from kvcert.tasks.stream import Stream
 
 #: What names a traced example, in this order; (model, task, length, example) is also the cluster of the intervals.
@@ -74,15 +74,7 @@ def spaced(size: int, count: int) -> list[int]:
 def design(trace: Trace, setting: str, budget: float, constants: dict[str, float]) -> tuple[Design, int]:
     """The registered Poisson design of every (layer, KV head) from the recorded score, and K, its capacity."""
     capacity = capacity_of(budget, trace.n, constants)
-    found = poisson_design(
-        trace.scores[setting],
-        capacity,
-        n_sink=int(constants["n_sink"]),
-        n_recent=int(constants["n_recent"]),
-        rho=constants["rho"],
-        epsilon=constants["epsilon"],
-    )
-    return found, capacity
+    return design_of(trace.scores[setting], capacity, constants), capacity
 
 
 def read(config: dict[str, Any], most: int) -> Iterator[Trace]:

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 from kvcert.claims.frames import read_columns
+from kvcert.spacing import panel_layers
 
 COLUMNS = [
     "run_id", "step", "layer", "panel", "variance", "bound", "radius", "error", "norm", "p_sampled", "m", "tail",
@@ -97,11 +98,7 @@ def radius(
 
 def evenly(layers: list[int], count: int) -> list[int]:
     """`count` evenly spaced of the logged layers, as the panel itself is laid out; all where there are fewer."""
-    if count >= len(layers):
-        return layers
-    if count == 1:
-        return [layers[len(layers) // 2]]
-    return [layers[round(i * (len(layers) - 1) / (count - 1))] for i in range(count)]
+    return [layers[i] for i in panel_layers(len(layers), count)]
 
 
 def recompute(files: list[Path], run_ids: pd.Series, variants: list[Variant]) -> list[pd.DataFrame]:

@@ -45,6 +45,18 @@ def check(results: Path, config: dict[str, Any]) -> dict[str, Any]:
     return report
 
 
+def require_gate(results: Path) -> dict[str, Any]:
+    """The integrity gate's report; a clear line when these logs have not passed it."""
+    path = Path(results) / "integrity.json"
+    try:
+        report = json.loads(path.read_text())
+    except (OSError, ValueError):
+        report = None
+    if not isinstance(report, dict) or report.get("ok") is not True:
+        raise KvcertError(f"{path}: the logs have not passed the integrity gate; run `kvcert check` first")
+    return report
+
+
 def check_shard(results: Path, spec: Spec) -> dict[str, int]:
     """Check one shard's three files; its row counts and number of invalid runs."""
     files = {table: Path(results) / table / f"{spec['shard']}.parquet" for table in TABLES}

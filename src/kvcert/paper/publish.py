@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from kvcert.errors import KvcertError
@@ -29,19 +30,15 @@ def publish(results: Path, figures: Path, out: Path, note: str = "") -> list[Pat
     results, figures, out = Path(results), Path(figures), Path(out)
     pairs = [(results / name, out / name) for name in SINGLE]
     pairs += [(results / "claims" / f"C{n}.json", out / "claims" / f"C{n}.json") for n in range(1, 8)]
-    for stem in TABLES:
-        pairs += [
-            (results / "tables" / f"{stem}{end}", out / "tables" / f"{stem}{end}") for end in TABLE_SUFFIXES
-        ]
-    for stem in promised(Logs(results).tasks):
-        pairs += [(figures / f"{stem}{end}", out / "figures" / f"{stem}{end}") for end in FIGURE_SUFFIXES]
+    stems = promised(Logs(results).tasks)
     shown = [name for name in EXHIBIT_STEMS if (results / "exhibits" / f"{name}.json").is_file()]
-    for name in shown:
-        stem = EXHIBIT_STEMS[name]
-        pairs.append((results / "exhibits" / f"{name}.json", out / "exhibits" / f"{name}.json"))
+    pairs += [(results / "exhibits" / f"{n}.json", out / "exhibits" / f"{n}.json") for n in shown]
+    own = [EXHIBIT_STEMS[name] for name in shown]
+    for stem in (*TABLES, *own):
         pairs += [
             (results / "tables" / f"{stem}{end}", out / "tables" / f"{stem}{end}") for end in TABLE_SUFFIXES
         ]
+    for stem in (*stems, *own):
         pairs += [(figures / f"{stem}{end}", out / "figures" / f"{stem}{end}") for end in FIGURE_SUFFIXES]
     for source, _ in pairs:
         if not source.is_file():
@@ -51,25 +48,23 @@ def publish(results: Path, figures: Path, out: Path, note: str = "") -> list[Pat
     for source, target in pairs:
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)
-    write_atomic(out / "README.md", _page(results, note, shown))
+    write_atomic(out / "README.md", _page(results, note, stems, own))
     return [target for _, target in pairs]
 
 
-def _page(results: Path, note: str, shown: list[str]) -> str:
+def _page(results: Path, note: str, figures: Sequence[str], exhibits: Sequence[str]) -> str:
     def table(stem: str) -> str:
         return (results / "tables" / f"{stem}.md").read_text().strip()
 
-    pictures = "\n\n".join(
-        f"### {stem}\n\n![{stem}](figures/{stem}.png)" for stem in promised(Logs(results).tasks)
-    )
+    pictures = "\n\n".join(f"### {stem}\n\n![{stem}](figures/{stem}.png)" for stem in figures)
     parts = ["# A finished run", note, "## Verdicts", table("verdicts"), "## What ran", table("summary")]
     parts += [
         "The whole run on one page, every answer included: `report/index.html` (open it from a checkout)."
     ]
     parts += ["## Figures", "How to read them: [docs/figures.md](../figures.md).", pictures]
-    if shown:
+    if exhibits:
         parts += ["## Exhibits", "What they are: [docs/exhibits.md](../exhibits.md)."]
-        for stem in (EXHIBIT_STEMS[name] for name in shown):
+        for stem in exhibits:
             parts += [f"### {stem}", f"![{stem}](figures/{stem}.png)", table(stem)]
     parts += [
         "## Tables",

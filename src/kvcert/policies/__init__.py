@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kvcert.errors import KvcertError
 from kvcert.policies.adakv import AdaKV
-from kvcert.policies.base import Policy, Selection, capacity_of
+from kvcert.policies.base import Policy, Selection, capacity_of, design_of
 from kvcert.policies.full import Full
 from kvcert.policies.lru import LRU
 from kvcert.policies.mixture import Mixture
@@ -41,4 +41,4 @@ def get(name: str, params: dict[str, float] | None = None) -> Policy:
     return POLICIES[name](params or {})
 
 
-__all__ = ["POLICIES", "Policy", "Selection", "capacity_of", "get"]
+__all__ = ["POLICIES", "Policy", "Selection", "capacity_of", "design_of", "get"]

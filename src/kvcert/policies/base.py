@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from kvcert.errors import KvcertError
-from kvcert.survey.inclusion import protected_tokens
+from kvcert.survey.inclusion import Design, poisson_design, poisson_draw, protected_tokens
 
 
 class Selection(NamedTuple):
@@ -43,6 +43,27 @@ def certain(keep: Tensor) -> Selection:
     """A selection without a design: nothing is known about what was dropped."""
     log_pi = torch.zeros(keep.shape, device=keep.device)
     return Selection(keep, log_pi, torch.zeros(keep.shape[:-1], dtype=torch.float64, device=keep.device))
+
+
+def design_of(
+    z: Tensor, capacity: int, constants: dict[str, float], *, lam: float = 0.0, alive: Tensor | None = None
+) -> Design:
+    """`poisson_design` under the study's constants."""
+    return poisson_design(
+        z,
+        capacity,
+        n_sink=int(constants["n_sink"]),
+        n_recent=int(constants["n_recent"]),
+        rho=constants["rho"],
+        epsilon=constants["epsilon"],
+        lam=lam,
+        alive=alive,
+    )
+
+
+def sampled(design: Design, u32: Tensor) -> Selection:
+    """What a design's draw keeps, with the probabilities that the attention corrects for."""
+    return Selection(poisson_draw(design, u32), design.log_pi, design.expected)
 
 
 def capacity_of(budget: float, n: int, constants: dict[str, float]) -> int:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from kvcert.policies.base import Policy, Selection
-from kvcert.survey.inclusion import poisson_design, poisson_draw
+from kvcert.policies.base import Policy, Selection, design_of, sampled
 
 
 class Poisson(Policy):
@@ -14,12 +13,4 @@ class Poisson(Policy):
     name = "poisson"
 
     def select(self, z: Tensor, capacity: int, constants: dict[str, float], u32: Tensor) -> Selection:
-        design = poisson_design(
-            z,
-            capacity,
-            n_sink=int(constants["n_sink"]),
-            n_recent=int(constants["n_recent"]),
-            rho=constants["rho"],
-            epsilon=constants["epsilon"],
-        )
-        return Selection(poisson_draw(design, u32), design.log_pi, design.expected)
+        return sampled(design_of(z, capacity, constants), u32)

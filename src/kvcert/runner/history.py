@@ -11,8 +11,7 @@ from torch import Tensor
 from kvcert import policies
 from kvcert.errors import KvcertError
 from kvcert.grid import CERTIFIED
-from kvcert.policies import Selection
-from kvcert.survey.inclusion import poisson_design
+from kvcert.policies import Selection, design_of
 from kvcert.survey.thinning import thin
 
 #: A 32-bit uniform that no threshold exceeds: a token that has it is never drawn.
@@ -63,17 +62,8 @@ class History:
         return self.row["policy"] in CERTIFIED
 
     def _sampled(self, z: Tensor, capacity: int, u32: Tensor) -> Selection:
-        constants = self.constants
-        design = poisson_design(
-            z,
-            capacity,
-            n_sink=int(constants["n_sink"]),
-            n_recent=int(constants["n_recent"]),
-            rho=constants["rho"],
-            epsilon=constants["epsilon"],
-            alive=self.alive,
-        )
-        stage = thin(design, self.log_pi, self.alive, u32, constants["epsilon"])
+        design = design_of(z, capacity, self.constants, alive=self.alive)
+        stage = thin(design, self.log_pi, self.alive, u32, self.constants["epsilon"])
         self.log_pi = stage.log_pi
         return Selection(stage.keep, stage.log_pi.float(), stage.expected)
 

@@ -12,16 +12,8 @@ from kvcert.cache.thinned import Shadow
 from kvcert.kernels import Decoded
 from kvcert.models import LoadedModel
 from kvcert.policies import Selection
+from kvcert.spacing import panel_layers
 from kvcert.survey.truth import shadow_attention
-
-
-def panel_layers(layers: int, count: int) -> list[int]:
-    """`count` evenly spaced layers, first and last included; all of them where there are fewer."""
-    if count >= layers:
-        return list(range(layers))
-    if count == 1:
-        return [layers // 2]
-    return [round(i * (layers - 1) / (count - 1)) for i in range(count)]
 
 
 @dataclass

@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 from kvcert.errors import KvcertError
+from kvcert.installed import has
 
 INSTALL = "pip install 'kvcert[longbench]'"
 #: The library, and what its metrics are computed with (fuzzywuzzy takes Levenshtein where it is installed).
@@ -50,7 +51,7 @@ _Loader.add_constructor("!function", lambda loader, node: str(node.value))
 
 def installed() -> bool:
     """Whether lm-eval can be found; it is not imported."""
-    return importlib.util.find_spec("lm_eval") is not None
+    return has("lm_eval")
 
 
 def folder() -> Path:
