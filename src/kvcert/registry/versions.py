@@ -20,6 +20,7 @@ SINGLE = (
     "models.py",
     "prompts.py",
     "sources.py",
+    "spacing.py",
     "verbatim.py",
 )
 SOURCES = frozenset({".py", ".h", ".cuh", ".cu", ".cpp"})
